@@ -1,0 +1,342 @@
+package processlock
+
+import (
+	"context"
+	"path"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// DeadlockError reports a wait that could never have ended, whatever its
+// deadline: a cycle in the wait-for graph (Coffman, Elphick and Shoshani,
+// "System Deadlocks", 1971). [errors.Is] finds [ErrDeadlock] in it.
+//
+// Only waits of WithLock calls are seen, made with the context of the fn that
+// holds: not channels, WaitGroups or other locks.
+type DeadlockError struct {
+	// Cycle lists who holds what the step before it wants. The failing call
+	// wants the first key; the holder of the last is the failing call's own
+	// lineage, or one of the keys of [All] that it has taken already.
+	Cycle []Wait
+}
+
+// Wait is a step of a deadlock: a key that is wanted, and its holder.
+type Wait struct {
+	Key    Key
+	Client string // name of the holder's client, if it has one
+
+	// Func, File and Line tell where the holder's fn begins. A method value
+	// has a name only.
+	Func, File string
+	Line       int
+
+	Mode Mode // in which the key is held
+}
+
+// Error describes the cycle on one line. If it has one step it names the way
+// out.
+func (e *DeadlockError) Error() string {
+	var b strings.Builder
+	b.WriteString(prefix + "deadlock: this call")
+	for i, w := range e.Cycle {
+		if i > 0 {
+			b.WriteString(", which")
+		}
+		b.WriteString(" wants " + w.Key.String() + ", held ")
+		if w.Mode == ModeShared {
+			b.WriteString("shared ")
+		}
+		b.WriteString("by " + w.holder(i == len(e.Cycle)-1))
+	}
+	if len(e.Cycle) == 1 {
+		b.WriteString("; Reentrant runs under the hold that is there, Detach(ctx) is for a goroutine that outlives fn")
+	}
+	return b.String()
+}
+
+// Unwrap returns [ErrDeadlock].
+func (e *DeadlockError) Unwrap() error { return ErrDeadlock }
+
+// holder says who holds w.Key; own: the failing call's own lineage.
+func (w Wait) holder(own bool) string {
+	who, article := quoteName(w.Client), ""
+	if w.Client == "" {
+		who, article = "fn", "an "
+	}
+	if own {
+		article = "this call's own "
+	}
+	switch {
+	case w.File != "":
+		return article + who + " at " + oneLine(path.Base(w.File)) + ":" + strconv.Itoa(w.Line)
+	case w.Func != "":
+		return article + who + " in " + oneLine(w.Func)
+	default:
+		return article + who
+	}
+}
+
+// quoteName returns a client's name as it is if it reads as one word, else
+// quoted.
+func quoteName(name string) string {
+	for _, r := range name {
+		if !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_./:@#", r)) {
+			return strconv.Quote(name)
+		}
+	}
+	return name
+}
+
+// locate tells where the function whose code begins at pc is declared.
+func locate(pc uintptr) (name, file string, line int) {
+	f := runtime.FuncForPC(pc)
+	if f == nil {
+		return "", "", 0
+	}
+	name = f.Name()
+	if bound, ok := strings.CutSuffix(name, "-fm"); ok { // a method value: generated code
+		return bound, "", 0
+	}
+	file, line = f.FileLine(pc)
+	return name, file, line
+}
+
+// step is an edge of the graph from a request to a holder of its key.
+type step struct {
+	key    Key
+	hold   *hold
+	client *Client
+	fn     uintptr
+	mode   Mode
+}
+
+func (s step) wait() Wait {
+	w := Wait{Key: s.key, Mode: s.mode}
+	if s.client != nil {
+		w.Client = s.client.name
+	}
+	w.Func, w.File, w.Line = locate(s.fn)
+	return w
+}
+
+// steps yields e's holders. Called under the shard's mutex.
+func (e *entry) steps(yield func(step) bool) {
+	if e.hold != nil && !yield(step{e.key(), e.hold, e.client, e.fn, e.mode}) {
+		return
+	}
+	if e.crowd != nil {
+		for w := e.crowd.holders.first; w != nil; w = w.next {
+			if !yield(step{e.key(), w.hold, w.client, w.fn, w.mode}) {
+				return
+			}
+		}
+	}
+}
+
+// stepOf returns the step to e's holder h.
+func (e *entry) stepOf(h *hold) step {
+	for s := range e.steps {
+		if s.hold == h {
+			return s
+		}
+	}
+	return step{}
+}
+
+// wait is a request in the wait-for graph: one that waits while its lineage
+// holds something, or, with All, it itself.
+type wait struct {
+	ctx     context.Context
+	claim   *claim
+	shard   *shard
+	lineage []*hold // ctx's, then those that the call has taken itself
+	outside int     // how many are ctx's
+	links   []link  // one for each hold of lineage
+
+	// Guarded by waits.mu.
+	gone  bool   // out of the graph; claim may be another request's
+	over  bool   // ctx is known to be done: the wait ends by itself
+	round uint64 // of the search that has reached it last, and how:
+	from  *wait
+	via   step
+}
+
+// link is a wait's place in the list of the waits under one hold.
+type link struct {
+	wait       *wait
+	prev, next *link
+}
+
+// waits is the wait-for graph of the process. Its edges all mean "needs every
+// one of them": a waiting request needs every holder of its key, and a hold
+// needs every waiting request whose lineage contains it. (Whoever waits ahead
+// in the queue needs the same holders, so the queue adds nothing.)
+//
+// Only the arrival of a request with a lineage can close a cycle. A grant turns
+// a request, which needed the holders before it, into a holder, which needs
+// nothing yet; a release or the end of a wait takes edges away. So each such
+// request searches once, when it has queued, and the others never do: the last
+// of a cycle to arrive finds the rest in place, since arrivals are serialized
+// by mu.
+//
+// mu comes before every shard's mutex. No user code runs under it.
+var waits graph
+
+type graph struct {
+	mu    sync.Mutex
+	under map[*hold]*link // nil when empty: a Go map never shrinks
+	round uint64
+}
+
+// add enters w. Called under mu.
+func (g *graph) add(w *wait) {
+	if g.under == nil {
+		g.under = make(map[*hold]*link)
+	}
+	w.links = make([]link, len(w.lineage))
+	for i, h := range w.lineage {
+		l := &w.links[i]
+		l.wait, l.next = w, g.under[h]
+		if l.next != nil {
+			l.next.prev = l
+		}
+		g.under[h] = l
+	}
+}
+
+// remove takes w out. Its claim may be reused after that, not before.
+func (g *graph) remove(w *wait) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, h := range w.lineage {
+		l := &w.links[i]
+		if l.next != nil {
+			l.next.prev = l.prev
+		}
+		switch {
+		case l.prev != nil:
+			l.prev.next = l.next
+		case l.next != nil:
+			g.under[h] = l.next
+		default:
+			delete(g.under, h)
+		}
+	}
+	if len(g.under) == 0 {
+		g.under = nil
+	}
+	// A wait that is gone must not keep the one before it alive, and so on.
+	w.gone, w.from, w.via = true, nil, step{}
+}
+
+// search looks for a cycle through w, which has just queued. It is called with
+// waits.mu held, and gives it up. If there is a cycle w leaves its queue, and
+// the error is the *DeadlockError.
+//
+// A request whose context is done is no part of a deadlock, but asking a
+// context is user code. So a cycle is found under the mutexes, its contexts are
+// asked outside, and then it is confirmed.
+func (w *wait) search() error {
+	for {
+		cycle := waits.find(w)
+		waits.mu.Unlock()
+		if cycle == nil {
+			return nil
+		}
+		over := make([]bool, len(cycle))
+		for i, n := range cycle {
+			over[i] = ended(n.wait.ctx) != nil
+		}
+		if over[0] {
+			return nil // await sees the same
+		}
+		waits.mu.Lock()
+		if !slices.Contains(over, true) && w.confirm(cycle) {
+			waits.mu.Unlock()
+			err := &DeadlockError{}
+			for _, n := range cycle {
+				err.Cycle = append(err.Cycle, n.step.wait())
+			}
+			return err
+		}
+		for i, n := range cycle {
+			n.wait.over = n.wait.over || over[i]
+		}
+	}
+}
+
+// need is a request on a cycle and the holder that it needs.
+type need struct {
+	wait *wait
+	step step
+}
+
+// find returns a shortest cycle through w, from w on, or nil. Called under mu.
+func (g *graph) find(w *wait) []need {
+	g.round++
+	w.round, w.from = g.round, nil
+	var steps []step
+	for queue := []*wait{w}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		steps = at.needs(steps[:0])
+		for _, s := range steps {
+			for l := g.under[s.hold]; l != nil; l = l.next {
+				next := l.wait
+				if next == w {
+					return at.back(s)
+				}
+				if next.round != g.round && !next.over {
+					next.round, next.from, next.via = g.round, at, s
+					queue = append(queue, next)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// needs appends the holders that w waits for.
+func (w *wait) needs(steps []step) []step {
+	w.shard.mu.Lock()
+	defer w.shard.mu.Unlock()
+	if w.claim.state.Load() == stateQueued {
+		for s := range w.claim.entry.steps {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// back returns the way from the search's start to w, and over s back to it.
+func (w *wait) back(s step) []need {
+	cycle := []need{{w, s}}
+	for ; w.from != nil; w = w.from {
+		cycle = append(cycle, need{w.from, w.via})
+	}
+	slices.Reverse(cycle)
+	return cycle
+}
+
+// confirm reports whether every edge of cycle, which starts at w, is still
+// there, and takes w out of its queue if so. An edge that is there in two looks
+// was there all the time between, since a hold that ended and a wait that ended
+// never come back; so at the instant between the end of the first pass and the
+// start of this one the whole cycle stood, and since it is a deadlock it still
+// does. Called under mu.
+func (w *wait) confirm(cycle []need) bool {
+	for i := len(cycle) - 1; i >= 0; i-- {
+		n := cycle[i]
+		s := n.wait.shard
+		s.mu.Lock()
+		c := n.wait.claim
+		ok := !n.wait.gone && c.state.Load() == stateQueued && c.entry.heldBy(n.step.hold)
+		s.mu.Unlock()
+		if !ok {
+			return false
+		}
+	}
+	return w.shard.leave(w.claim)
+}
