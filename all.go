@@ -22,41 +22,51 @@ func (q *call) lockAll(all Keys, fn func(context.Context) error) (err error) {
 	if all.err != nil {
 		return &AcquireError{Key{}, all.err}
 	}
-	q.several = true
-	var held grants
-	defer held.end(&err)
-	if err := q.acquireAll(all.keys, &held); err != nil {
+	gs := grants{list: make([]grant, 0, len(all.keys))}
+	defer gs.end(&err)
+	if err := gs.acquire(q, all.keys); err != nil {
 		return err
 	}
-	held.running = true
-	return fn(q.parent)
+	gs.running = true
+	return fn(gs.context(q.ctx))
 }
 
-func (q *call) acquireAll(keys []Key, held *grants) error {
-	defer q.stopTimer()
-	held.list = make([]grant, 0, len(keys))
+// acquire takes all keys, or returns the error of the first that it didn't get.
+func (gs *grants) acquire(q *call, keys []Key) error {
+	a := attempt{call: *q, several: true}
+	defer a.stopTimer()
 	for i, k := range keys {
 		if i > 0 { // lockAll has asked before the first
 			if err := ended(q.ctx); err != nil {
 				return &AcquireError{k, err}
 			}
 		}
-		var g grant
-		if err := q.acquire(k, &g); err != nil {
+		g := grant{hold: &hold{Context: gs.context(q.ctx)}}
+		hash := k.hash()
+		if err := a.contend(q.coordinator.shardOf(hash), &k, hash, &g); err != nil {
 			return &AcquireError{k, err}
 		}
-		held.list = append(held.list, g)
+		gs.list = append(gs.list, g)
 		if !g.reentrant {
-			q.parent = g.hold
-			q.taken = append(q.taken, g.hold)
+			a.taken = append(a.taken, g.hold)
 		}
 	}
-	for i, g := range held.list {
+	for i, g := range gs.list {
 		if g.claim != nil && !g.claim.proceed(stateRunning) {
 			return &AcquireError{keys[i], ErrClosed} // Client.Close took it back
 		}
 	}
 	return nil
+}
+
+// context returns ctx with the lineage of all that is held.
+func (gs *grants) context(ctx context.Context) context.Context {
+	for i := len(gs.list) - 1; i >= 0; i-- {
+		if g := &gs.list[i]; !g.reentrant {
+			return g.hold
+		}
+	}
+	return ctx
 }
 
 // end releases what is held, the last first.

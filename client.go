@@ -35,11 +35,11 @@ const clientClosed = 1 << 62
 func WithClient(ctx context.Context, name string) (context.Context, *Client) {
 	check(ctx, false)
 	h, s := lineageOf(ctx)
-	c := s.coordinator
-	if c == nil {
-		c = Default()
+	c := Default()
+	if s != nil && s.coordinator != nil {
+		c = s.coordinator
 	}
-	return newClient(ctx, c, name, h, s)
+	return c.newClient(ctx, name, h, s)
 }
 
 // WithClient is the package-level [WithClient] for a client of this
@@ -49,13 +49,16 @@ func (c *Coordinator) WithClient(ctx context.Context, name string) (context.Cont
 	check(ctx, false)
 	c.check()
 	h, s := lineageOf(ctx)
-	return newClient(ctx, c, name, h, s)
+	return c.newClient(ctx, name, h, s)
 }
 
-func newClient(ctx context.Context, c *Coordinator, name string, h *hold, s scope) (context.Context, *Client) {
-	cl := &Client{name: name, coordinator: c, outer: s.client}
+func (c *Coordinator) newClient(ctx context.Context, name string, h *hold, s *scope) (context.Context, *Client) {
+	cl := &Client{name: name, coordinator: c}
+	if s != nil {
+		cl.outer = s.client
+	}
 	ctx, cl.cancel = context.WithCancelCause(ctx)
-	return &scope{Context: ctx, coordinator: s.coordinator, client: cl, hold: h}, cl
+	return s.with(scope{Context: ctx, client: cl, hold: h}), cl
 }
 
 // Name returns the name that the client was made with.

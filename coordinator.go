@@ -80,7 +80,7 @@ func WithCoordinator(ctx context.Context, c *Coordinator) context.Context {
 	check(ctx, false)
 	c.check()
 	h, s := lineageOf(ctx)
-	return &scope{Context: ctx, coordinator: c, client: s.client, hold: h}
+	return s.with(scope{Context: ctx, coordinator: c, hold: h})
 }
 
 // check panics on a coordinator that can't be used.

@@ -98,36 +98,6 @@ func (e *AcquireError) Timeout() bool {
 	return errors.Is(e.Err, ErrWaitTimeout) || errors.Is(e.Err, context.DeadlineExceeded)
 }
 
-// endedError is the reason of a request whose context is done.
-type endedError struct{ err, cause error }
-
-func (e *endedError) Error() string   { return bare(e.err) + ": " + bare(e.cause) }
-func (e *endedError) Unwrap() []error { return []error{e.err, e.cause} }
-
-// ended returns why ctx is done, or nil. Besides Err it asks Done, since a
-// hand-written context may close the one and forget the other; such a context
-// counts as canceled.
-func ended(ctx context.Context) error {
-	err := ctx.Err()
-	if err == nil {
-		select {
-		case <-ctx.Done():
-			// Done may have closed after Err was asked.
-			if err = ctx.Err(); err == nil {
-				err = context.Canceled
-			}
-		default:
-			return nil
-		}
-	}
-	// errors.Is, since == panics on a hand-written context whose errors can't
-	// be compared.
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-		return &endedError{err, cause}
-	}
-	return err
-}
-
 // lostError joins fn's error with [ErrLost] on one line; [errors.Join] would
 // take two.
 type lostError struct{ err error }

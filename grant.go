@@ -1,14 +1,12 @@
 package processlock
 
 import (
-	"context"
 	"math"
 	"time"
 )
 
 // grant is one key that a call has.
 type grant struct {
-	ctx   context.Context // for fn
 	hold  *hold
 	claim *claim // nil for a hold without one (entry.hold)
 	// reentrant: hold is the lineage's, and is not released.
@@ -30,6 +28,13 @@ func (g *grant) release() bool {
 	e := h.entry
 	s := e.shard
 	s.mu.Lock()
+	if e.hold == h && e.crowd == nil && !s.closed && !g.reentrant {
+		// As settle below, for the case in which nobody else is there.
+		e.dropInline()
+		s.remove(e)
+		s.mu.Unlock()
+		return true
+	}
 	defer s.mu.Unlock()
 	if g.reentrant {
 		return e.heldBy(h)

@@ -251,6 +251,9 @@ func All(keys ...any) Keys {
 		}
 		read = append(read, k)
 	}
+	if len(read) == 0 {
+		return Keys{}
+	}
 	slices.SortStableFunc(read, Key.compare)
 	return Keys{keys: slices.CompactFunc(read, Key.same)}
 }

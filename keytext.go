@@ -114,7 +114,10 @@ func (w *textWriter) parts(text string) bool {
 
 // value writes the value at the beginning of text and returns what follows it.
 func (w *textWriter) value(text string) (rest string, ok bool) {
-	tag := text[:strings.IndexByte(text[:min(len(text), len(tagBool))], ':')+1]
+	tag := ""
+	if !strings.HasPrefix(text, "null") {
+		tag = text[:strings.IndexByte(text, ':')+1]
+	}
 	rest = text[len(tag):]
 	switch tag {
 	case tagString:

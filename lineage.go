@@ -42,28 +42,25 @@ func (s *scope) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// lineageOf returns ctx's innermost hold, or nil, and its scope. It calls
-// ctx.Value, which may be anybody's code.
-func lineageOf(ctx context.Context) (h *hold, s scope) {
-	v := ctx.Value(lineageKey{})
-	if v == nil {
-		return nil, scope{}
-	}
-	if n, ok := v.(*scope); ok {
-		return n.hold, *n
-	}
-	h, _ = v.(*hold)
-	for n := h; n != nil; {
-		switch v := n.Context.Value(lineageKey{}).(type) {
-		case *hold:
-			n = v
-		case *scope:
-			return h, *v
-		default:
-			return h, scope{}
+// lineageOf returns ctx's innermost hold and its innermost scope; either may be
+// nil. It calls ctx.Value, which may be anybody's code.
+func lineageOf(ctx context.Context) (*hold, *scope) {
+	switch v := ctx.Value(lineageKey{}).(type) {
+	case *scope:
+		return v.hold, v
+	case *hold:
+		for n := v; ; {
+			switch o := n.Context.Value(lineageKey{}).(type) {
+			case *hold:
+				n = o
+			case *scope:
+				return v, o
+			default:
+				return v, nil
+			}
 		}
 	}
-	return h, scope{}
+	return nil, nil
 }
 
 // outer returns the next hold of the lineage, or nil.
@@ -94,5 +91,19 @@ func Detach(ctx context.Context) context.Context {
 	if h == nil {
 		return ctx
 	}
-	return &scope{Context: ctx, coordinator: s.coordinator, client: s.client}
+	return s.with(scope{Context: ctx})
+}
+
+// with returns n, with what it leaves open from s, which may be nil. The hold
+// is not taken over.
+func (s *scope) with(n scope) *scope {
+	if s != nil {
+		if n.coordinator == nil {
+			n.coordinator = s.coordinator
+		}
+		if n.client == nil {
+			n.client = s.client
+		}
+	}
+	return &n
 }

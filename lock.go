@@ -105,19 +105,6 @@ func (q *call) lockValue(key any, fn func(context.Context) error) error {
 	return q.lock(k, fn)
 }
 
-// lock runs fn under k.
-func (q *call) lock(k Key, fn func(context.Context) error) (err error) {
-	if err := ended(q.ctx); err != nil {
-		return &AcquireError{k, err}
-	}
-	var g grant
-	if err := q.acquire(k, &g); err != nil {
-		return &AcquireError{k, err}
-	}
-	defer g.end(&err)
-	return fn(g.ctx)
-}
-
 // An Option changes how one call waits. Options are [Shared], [IfAvailable],
 // [Reentrant] and [MaxWait].
 type Option interface{ option() }
