@@ -94,6 +94,9 @@ type attempt struct {
 	// lineage is ctx's, read when somebody has to wait: reading is user code.
 	lineage []*hold
 	read    bool
+	// passing is set where the call would wait for its own lineage, but for the
+	// fact that all who keep it waiting are about to leave.
+	passing bool
 	// exempt from Shutdown, since the lineage holds a key of coordinator.
 	exempt, asked bool
 }
@@ -119,6 +122,7 @@ const (
 // request looks at its key anew; each is needed once.
 func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 	h := g.hold
+	a.passing = false
 	var port *claim // with a port, in case the queue has none to spare
 	graph := false  // the request enters the wait-for graph
 	for {
@@ -140,9 +144,11 @@ func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 			}
 		}
 		var own step
+		var passes bool
+		var ahead []context.Context
 		if v == isOwn {
 			own = e.stepOf(a.ownIn(e))
-			s.stats.deadlocks++
+			passes, ahead = e.passes(a.mode, nil)
 		}
 		s.mu.Unlock()
 		if graph {
@@ -162,6 +168,13 @@ func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 			}
 			continue
 		case isOwn:
+			if passes && allEnded(ahead) {
+				a.passing = true
+				continue
+			}
+			s.mu.Lock()
+			s.stats.deadlocks++
+			s.mu.Unlock()
 			err = &DeadlockError{Cycle: []Wait{own.wait()}}
 		}
 		if port != nil {
@@ -201,7 +214,7 @@ func (a *attempt) look(s *shard, k *Key, hash uint64, g *grant) (verdict, *entry
 	case a.ifAvailable:
 		s.stats.unavailable++
 		return isRefused, e, ErrUnavailable
-	case a.ownIn(e) != nil:
+	case !a.passing && a.ownIn(e) != nil:
 		return isOwn, e, nil
 	}
 	if most := a.coordinator.options.MaxWaiters; most > 0 && e.crowd != nil && e.crowd.waiting >= most {

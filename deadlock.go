@@ -158,7 +158,7 @@ type wait struct {
 
 	// Guarded by waits.mu.
 	gone  bool   // out of the graph; claim may be another request's
-	over  bool   // ctx is known to be done: the wait ends by itself
+	over  bool   // known to end by itself: its context is done, or passes
 	round uint64 // of the search that has reached it last, and how:
 	from  *wait
 	via   step
@@ -248,7 +248,7 @@ func (w *wait) search() error {
 		}
 		over := make([]bool, len(cycle))
 		for i, n := range cycle {
-			over[i] = ended(n.wait.ctx) != nil
+			over[i] = ended(n.wait.ctx) != nil || n.passes && allEnded(n.ahead)
 		}
 		if over[0] {
 			return nil // await sees the same
@@ -268,10 +268,53 @@ func (w *wait) search() error {
 	}
 }
 
+func allEnded(ctxs []context.Context) bool {
+	for _, ctx := range ctxs {
+		if ended(ctx) == nil {
+			return false
+		}
+	}
+	return true
+}
+
 // need is a request on a cycle and the holder that it needs.
 type need struct {
 	wait *wait
 	step step
+
+	// passes is set for a shared request whose key's holders are shared. It
+	// waits for the exclusive requests ahead of it only, whose contexts these
+	// are: if all are done, they are about to leave the queue, and it will be
+	// granted. None can come ahead of it any more.
+	passes bool
+	ahead  []context.Context
+}
+
+// newNeed returns w's need of s. Called under mu.
+func newNeed(w *wait, s step) need {
+	w.shard.mu.Lock()
+	defer w.shard.mu.Unlock()
+	n := need{wait: w, step: s}
+	if c := w.claim; c.state.Load() == stateQueued {
+		n.passes, n.ahead = c.entry.passes(c.mode, c)
+	}
+	return n
+}
+
+// passes reports whether a shared request would be granted but for exclusive
+// ones ahead of end in e's queue, and returns their contexts. Called under the
+// shard's mutex.
+func (e *entry) passes(m Mode, end *claim) (bool, []context.Context) {
+	if m != ModeShared || e.mode != ModeShared {
+		return false, nil
+	}
+	var ahead []context.Context
+	for w := e.crowd.queue.first; w != end; w = w.next {
+		if w.mode == ModeExclusive {
+			ahead = append(ahead, w.hold.Context)
+		}
+	}
+	return true, ahead
 }
 
 // find returns a shortest cycle through w, from w on, or nil. Called under mu.
@@ -312,9 +355,9 @@ func (w *wait) needs(steps []step) []step {
 
 // back returns the way from the search's start to w, and over s back to it.
 func (w *wait) back(s step) []need {
-	cycle := []need{{w, s}}
+	cycle := []need{newNeed(w, s)}
 	for ; w.from != nil; w = w.from {
-		cycle = append(cycle, need{w.from, w.via})
+		cycle = append(cycle, newNeed(w.from, w.via))
 	}
 	slices.Reverse(cycle)
 	return cycle

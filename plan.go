@@ -100,6 +100,9 @@ func (b builder) plan(t reflect.Type) *plan {
 	if p, ok := b[t]; ok {
 		return p
 	}
+	if p, ok := plans.Load(t); ok {
+		return p.(*plan)
+	}
 	p := &plan{typ: t}
 	b[t] = p
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface || !b.special(p, t) {
@@ -129,9 +132,9 @@ func (b builder) special(p *plan, t reflect.Type) bool {
 	return true
 }
 
-// hasText reports whether t or its pointer has MarshalText. The pointer's type
-// alone would not tell: for a type without a name that the program nowhere
-// takes the address of, reflect makes one without methods.
+// hasText reports whether t or its pointer has MarshalText. A pointer has what
+// its type has, but not always in reflect, which makes a bare one for a type
+// without a name of whose pointers the program knows nothing.
 func hasText(t reflect.Type) bool {
 	return t.Implements(typeText) || reflect.PointerTo(t).Implements(typeText)
 }

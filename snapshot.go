@@ -51,8 +51,8 @@ type Waiter struct {
 	Holding []Key
 }
 
-// row is a holder or waiter as copied under a shard's mutex.
-type row struct {
+// requestRow is a holder or waiter as copied under a shard's mutex.
+type requestRow struct {
 	client  *Client
 	fn      uintptr
 	mode    Mode
@@ -63,7 +63,7 @@ type row struct {
 
 type lockRow struct {
 	key              Key
-	holders, waiters []row
+	holders, waiters []requestRow
 }
 
 // Snapshot lists every key that is held or waited for. Taking it stops no key
@@ -106,7 +106,7 @@ func (s *shard) copyRows(rows []lockRow) []lockRow {
 	for e := range s.entries {
 		l := lockRow{key: e.key()}
 		if e.hold != nil {
-			l.holders = append(l.holders, row{client: e.client, fn: e.fn, mode: e.mode, running: true})
+			l.holders = append(l.holders, requestRow{client: e.client, fn: e.fn, mode: e.mode, running: true})
 		}
 		if e.crowd != nil {
 			for w := e.crowd.holders.first; w != nil; w = w.next {
@@ -131,15 +131,15 @@ func (s *shard) copyRows(rows []lockRow) []lockRow {
 	return rows
 }
 
-func (w *claim) row() row {
-	r := row{client: w.client, fn: w.fn, mode: w.mode, since: w.since.Load()}
+func (w *claim) row() requestRow {
+	r := requestRow{client: w.client, fn: w.fn, mode: w.mode, since: w.since.Load()}
 	if w.wait != nil {
 		r.lineage = w.wait.lineage
 	}
 	return r
 }
 
-func (r row) clientName() string {
+func (r requestRow) clientName() string {
 	if r.client == nil {
 		return ""
 	}
@@ -147,7 +147,7 @@ func (r row) clientName() string {
 }
 
 // at returns when r began, given that it was now when the wall clock said taken.
-func (r row) at(taken time.Time, now int64) time.Time {
+func (r requestRow) at(taken time.Time, now int64) time.Time {
 	switch r.since {
 	case 0:
 		return time.Time{}
@@ -159,7 +159,7 @@ func (r row) at(taken time.Time, now int64) time.Time {
 
 // holding returns the keys that r's lineage still holds, in order of their
 // canonical texts.
-func (r row) holding() []Key {
+func (r requestRow) holding() []Key {
 	keys := make([]Key, 0, len(r.lineage))
 	for _, h := range r.lineage {
 		if k, ok := h.live(); ok {
