@@ -63,11 +63,17 @@ func (q *call) lock(k Key, fn func(context.Context) error) (err error) {
 // take makes h the holder of k if that is free and nothing else is in the way.
 func (q *call) take(s *shard, k *Key, hash uint64, h *hold) bool {
 	s.mu.Lock()
-	if s.closed || s.find(k, hash) != nil || !q.client.enter() {
+	// Nearly always the shard is empty, and its inline entry spares the table.
+	if s.closed || s.held != 0 && s.find(k, hash) != nil || !q.client.enter() {
 		s.mu.Unlock()
 		return false
 	}
-	e := s.insert(k, hash)
+	e := &s.inline
+	if s.held == 0 {
+		e.set(k, hash)
+	} else {
+		e = s.insert(k, hash)
+	}
 	e.hold, e.client, e.fn, e.mode = h, q.client, q.fn, q.mode
 	h.entry = e
 	s.held++

@@ -55,12 +55,14 @@ var backgroundType, cancelType, timerType = func() (b, c, t reflect.Type) {
 // fromStandardLibrary spares the usual contexts the question whether Done is
 // closed: it costs more than Err, and the first time a channel.
 func fromStandardLibrary(ctx context.Context) bool {
+	if t := reflect.TypeOf(ctx); t == cancelType || t == timerType || t == backgroundType {
+		return true
+	}
 	switch c := ctx.(type) {
 	case *hold:
 		return fromStandardLibrary(c.Context)
 	case *scope:
-		return fromStandardLibrary(c.Context)
+		return c.standard
 	}
-	t := reflect.TypeOf(ctx)
-	return t == cancelType || t == timerType || t == backgroundType
+	return false
 }

@@ -29,9 +29,13 @@ func (g *grant) release() bool {
 	s := e.shard
 	s.mu.Lock()
 	if e.hold == h && e.crowd == nil && !s.closed && !g.reentrant {
-		// As settle below, for the case in which nobody else is there.
+		// What settle does below where nobody else is there.
 		e.dropInline()
-		s.remove(e)
+		if e == &s.inline {
+			e.s, e.n, e.kind = "", 0, keyInvalid
+		} else {
+			s.remove(e)
+		}
 		s.mu.Unlock()
 		return true
 	}

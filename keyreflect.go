@@ -85,10 +85,7 @@ func timeAt(v reflect.Value) *time.Time {
 }
 
 func (p *plan) text(e *encoder, v reflect.Value) *keyError {
-	if p.viaPtr {
-		v = v.Addr() // spares a copy where the method is v's own
-	}
-	text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
+	text, err := v.Addr().Interface().(encoding.TextMarshaler).MarshalText()
 	if err != nil {
 		return &keyError{why: "MarshalText of " + cutText(p.typ.String(), maxWhat), cause: err}
 	}
@@ -183,7 +180,8 @@ func (p *plan) set(e *encoder, m reflect.Value) *keyError {
 	return nil
 }
 
-// mapping appends an object or a map: its entries in order.
+// mapping appends an object or a map: its entries in order. It is never part of
+// a key of another map, but for behind a pointer, so asKey is not set.
 func (p *plan) mapping(e *encoder, m reflect.Value) *keyError {
 	if err := e.enter(container{p.typ, m.Pointer(), 0}); err != nil {
 		return err
@@ -198,8 +196,6 @@ func (p *plan) mapping(e *encoder, m reflect.Value) *keyError {
 		tag = tagObject
 	}
 	e.buf = append(append(e.buf, tag...), '{')
-	asKey := e.asKey
-	e.asKey = false
 	for i, entry := range entries {
 		if i > 0 {
 			if entry.text == entries[i-1].text {
@@ -212,7 +208,6 @@ func (p *plan) mapping(e *encoder, m reflect.Value) *keyError {
 			return err.at("[" + shorten(entry.text, maxStep) + "]")
 		}
 	}
-	e.asKey = asKey
 	e.buf = append(e.buf, '}')
 	e.leave()
 	return nil

@@ -32,6 +32,7 @@ type scope struct {
 	coordinator *Coordinator // what package-level calls use; nil: Default
 	client      *Client      // innermost of any coordinator; Client.outer leads on
 	hold        *hold        // innermost hold of the lineage
+	standard    bool         // see fromStandardLibrary
 }
 
 // Value makes the scope visible below it.
@@ -45,6 +46,9 @@ func (s *scope) Value(key any) any {
 // lineageOf returns ctx's innermost hold and its innermost scope; either may be
 // nil. It calls ctx.Value, which may be anybody's code.
 func lineageOf(ctx context.Context) (*hold, *scope) {
+	if s, ok := ctx.(*scope); ok { // as its Value would say
+		return s.hold, s
+	}
 	switch v := ctx.Value(lineageKey{}).(type) {
 	case *scope:
 		return v.hold, v
@@ -97,6 +101,7 @@ func Detach(ctx context.Context) context.Context {
 // with returns n, with what it leaves open from s, which may be nil. The hold
 // is not taken over.
 func (s *scope) with(n scope) *scope {
+	n.standard = fromStandardLibrary(n.Context)
 	if s != nil {
 		if n.coordinator == nil {
 			n.coordinator = s.coordinator

@@ -41,7 +41,9 @@ type Locker interface {
 func WithLock[K any](ctx context.Context, key K, fn func(ctx context.Context) error, opts ...Option) error {
 	check(ctx, fn == nil)
 	q := call{fn: funcAddr(fn)}
-	q.settings.read(opts)
+	if len(opts) > 0 {
+		q.settings.read(opts)
+	}
 	q.place(ctx, nil)
 	return lockAs(&q, key, fn)
 }
@@ -51,7 +53,9 @@ func WithLock[K any](ctx context.Context, key K, fn func(ctx context.Context) er
 func WithLockValue[T, K any](ctx context.Context, key K, fn func(ctx context.Context) (T, error), opts ...Option) (T, error) {
 	check(ctx, fn == nil)
 	q := call{fn: funcAddr(fn)}
-	q.settings.read(opts)
+	if len(opts) > 0 {
+		q.settings.read(opts)
+	}
 	q.place(ctx, nil)
 	var value T
 	err := lockAs(&q, key, func(ctx context.Context) (err error) {
@@ -66,7 +70,9 @@ func WithLockValue[T, K any](ctx context.Context, key K, fn func(ctx context.Con
 func (c *Coordinator) WithLock(ctx context.Context, key any, fn func(ctx context.Context) error, opts ...Option) error {
 	check(ctx, fn == nil)
 	q := call{fn: funcAddr(fn)}
-	q.settings.read(opts)
+	if len(opts) > 0 {
+		q.settings.read(opts)
+	}
 	c.check()
 	q.place(ctx, c)
 	return lockAs(&q, key, fn)

@@ -24,9 +24,6 @@ type plan struct {
 	fields []field // opStruct: in the order of their texts
 	refuse string  // opRefuse: why
 
-	// viaPtr is set if the pointer to the type has MarshalText.
-	viaPtr bool
-
 	// addr is set if a value has to be addressable to be read: an address is
 	// the way to read an unexported field as an exported one is.
 	addr bool
@@ -125,19 +122,17 @@ func (b builder) special(p *plan, t reflect.Type) bool {
 	case t == typeNumber:
 		p.op = opNumber
 	case hasText(t):
-		p.op, p.addr, p.viaPtr = opText, true, reflect.PointerTo(t).Implements(typeText)
+		p.op, p.addr = opText, true
 	default:
 		return false
 	}
 	return true
 }
 
-// hasText reports whether t or its pointer has MarshalText. A pointer has what
-// its type has, but not always in reflect, which makes a bare one for a type
-// without a name of whose pointers the program knows nothing.
-func hasText(t reflect.Type) bool {
-	return t.Implements(typeText) || reflect.PointerTo(t).Implements(typeText)
-}
+// hasText reports whether t or its pointer has MarshalText. The pointer has what
+// t has. Asking t itself would add only what reflect.StructOf makes of embedded
+// fields, whose promoted methods end the process when they are called.
+func hasText(t reflect.Type) bool { return reflect.PointerTo(t).Implements(typeText) }
 
 func (b builder) byKind(p *plan, t reflect.Type) {
 	switch t.Kind() {

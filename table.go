@@ -139,8 +139,13 @@ func (s *shard) insert(k *Key, hash uint64) *entry {
 		e.hash = uint32(hash)
 		s.chain(e)
 	}
-	e.s, e.n, e.kind, e.list, e.hash = k.s, k.n, k.kind, k.list, uint32(hash)
+	e.set(k, hash)
 	return e
+}
+
+// set makes e the entry of k.
+func (e *entry) set(k *Key, hash uint64) {
+	e.s, e.n, e.kind, e.list, e.hash = k.s, k.n, k.kind, k.list, uint32(hash)
 }
 
 func (s *shard) chain(e *entry) {
