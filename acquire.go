@@ -74,7 +74,10 @@ func (q *call) take(s *shard, k *Key, hash uint64, h *hold) bool {
 	} else {
 		e = s.insert(k, hash)
 	}
-	e.hold, e.client, e.fn, e.mode = h, q.client, q.fn, q.mode
+	e.hold, e.fn, e.mode = h, q.fn, q.mode
+	if q.client != nil { // spares a write barrier
+		e.client = q.client
+	}
 	h.entry = e
 	s.held++
 	s.taken++

@@ -315,8 +315,11 @@ func (e *entry) grantNext() {
 
 // dropInline ends the hold of the holder without a claim.
 func (e *entry) dropInline() {
-	e.client.leave()
-	e.hold, e.client = nil, nil
+	e.hold = nil
+	if e.client != nil {
+		e.client.leave()
+		e.client = nil
+	}
 	e.shard.held--
 }
 
