@@ -3,7 +3,6 @@ package processlock
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -92,7 +91,7 @@ func (c *Coordinator) Snapshot() Snapshot {
 		snap.Locks = append(snap.Locks, l)
 	}
 	slices.SortFunc(snap.Locks, func(a, b LockState) int {
-		return strings.Compare(a.Key.Canonical(), b.Key.Canonical())
+		return a.Key.compare(b.Key)
 	})
 	return snap
 }
@@ -166,7 +165,7 @@ func (r requestRow) holding() []Key {
 			keys = append(keys, k)
 		}
 	}
-	slices.SortFunc(keys, func(a, b Key) int { return strings.Compare(a.Canonical(), b.Canonical()) })
+	slices.SortFunc(keys, Key.compare)
 	return slices.CompactFunc(keys, Key.same)
 }
 
