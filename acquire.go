@@ -189,6 +189,9 @@ func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 		if port != nil {
 			port.discard()
 		}
+		if err == ErrClosed {
+			err = a.closedReason()
+		}
 		return err
 	}
 }

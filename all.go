@@ -53,7 +53,7 @@ func (gs *grants) acquire(q *call, keys []Key) error {
 	}
 	for i, g := range gs.list {
 		if g.claim != nil && !g.claim.proceed(stateRunning) {
-			return &AcquireError{keys[i], ErrClosed} // Client.Close took it back
+			return &AcquireError{keys[i], a.closedReason()} // Client.Close took it back
 		}
 	}
 	return nil

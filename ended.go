@@ -2,7 +2,6 @@ package processlock
 
 import (
 	"context"
-	"errors"
 	"reflect"
 	"time"
 )
@@ -32,12 +31,20 @@ func ended(ctx context.Context) error {
 			return nil
 		}
 	}
-	// errors.Is, since == panics on a hand-written context whose errors can't
-	// be compared.
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+	if cause := context.Cause(ctx); cause != nil && !sameError(err, cause) {
 		return &endedError{err, cause}
 	}
 	return err
+}
+
+// sameError is a == b, which would panic on errors that can't be compared. The
+// Cause of a hand-written context is its Err, so two such are taken for the
+// same.
+func sameError(a, b error) bool {
+	if reflect.TypeOf(a) != reflect.TypeOf(b) {
+		return false
+	}
+	return !reflect.ValueOf(a).Comparable() || !reflect.ValueOf(b).Comparable() || a == b
 }
 
 // The types of contexts whose Err and Done are known to agree. A value context

@@ -114,12 +114,18 @@ func lost(err error) error {
 }
 
 // bare is the text of err on one line and without this package's prefix, to
-// stand inside another of its texts.
+// stand inside another of its texts. Where others have wrapped one of this
+// package's errors the prefix stands inside theirs; in this package's own texts
+// only keys and names, which are kept, can hold it once more.
 func bare(err error) string {
-	if err == nil {
+	switch err := err.(type) {
+	case nil:
 		return "unknown reason"
+	case *sentinel, *AcquireError, *DeadlockError, *keyError:
+		return strings.TrimPrefix(err.Error(), prefix)
+	default:
+		return oneLine(strings.ReplaceAll(err.Error(), prefix, ""))
 	}
-	return oneLine(strings.TrimPrefix(err.Error(), prefix))
 }
 
 // oneLine returns s, with what a terminal or a log would not print as part of

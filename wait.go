@@ -42,27 +42,28 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 		case <-w.port:
 		case <-done:
 		case <-expired:
-			// If the grant came first it counts.
+			// If the grant came first it counts, but for All the time is up.
 			if timedOut = s.leave(w); !timedOut {
 				<-w.port
+				a.timer.Reset(0)
 			}
 		}
 	}
 
 	// Grant or not, a context that is done wins.
-	if err := ended(a.ctx); err != nil {
-		if a.client.closed() && errors.Is(err, ErrClosed) {
-			count = &s.stats.closed
-		}
-		return err
-	}
-	if timedOut {
+	err = ended(a.ctx)
+	if err == nil && timedOut {
 		count = &s.stats.unavailable
 		return ErrWaitTimeout
 	}
-	if !w.proceed(a.resumed()) {
-		count = &s.stats.closed
-		return ErrClosed
+	if err == nil && !w.proceed(a.resumed()) {
+		err = a.closedReason()
+	}
+	if err != nil {
+		if err == ErrClosed || a.client.closed() && errors.Is(err, ErrClosed) {
+			count = &s.stats.closed
+		}
+		return err
 	}
 	resumed = true
 	now := clock()
@@ -74,6 +75,16 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 	}
 	g.claim = w
 	return nil
+}
+
+// closedReason is the reason of a call that Client.Close or Shutdown ended. If
+// its context is done too, that is: by the client, with ErrClosed as its cause,
+// or earlier by another.
+func (a *attempt) closedReason() error {
+	if err := ended(a.ctx); err != nil {
+		return err
+	}
+	return ErrClosed
 }
 
 // expired returns the channel of MaxWait's timer, or nil.
