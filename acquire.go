@@ -3,6 +3,7 @@ package processlock
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -94,9 +95,9 @@ func (q *call) contend(s *shard, k *Key, hash uint64, g *grant) error {
 // attempt is what a call needs when it does not find its key free, or has
 // several.
 type attempt struct {
-	call            // copied: through a pointer every call would escape
-	several bool    // All: no hold runs until all are there
-	taken   []*hold // All: what the call holds so far
+	call                 // copied: through a pointer every call would escape
+	taken []*hold        // All: what the call holds so far
+	all   *atomic.Uint32 // All: no hold runs until all are there
 
 	timer *time.Timer // of MaxWait, from the first wait on
 
@@ -132,6 +133,12 @@ const (
 func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 	h := g.hold
 	a.passing = false
+	settled := false
+	defer func() {
+		if !settled { // user code panicked
+			s.count(&s.stats.canceled)
+		}
+	}()
 	var port *claim // with a port, in case the queue has none to spare
 	graph := false  // the request enters the wait-for graph
 	for {
@@ -149,6 +156,7 @@ func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 			if w != nil && a.client.enter() {
 				a.queue(s, e, w, h)
 				s.mu.Unlock()
+				settled = true
 				return a.await(s, w, g)
 			}
 		}
@@ -181,14 +189,13 @@ func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 				a.passing = true
 				continue
 			}
-			s.mu.Lock()
-			s.stats.deadlocks++
-			s.mu.Unlock()
+			s.count(&s.stats.deadlocks)
 			err = &DeadlockError{Cycle: []Wait{own.wait()}}
 		}
 		if port != nil {
 			port.discard()
 		}
+		settled = true
 		if err == ErrClosed {
 			err = a.closedReason()
 		}
@@ -226,7 +233,7 @@ func (a *attempt) look(s *shard, k *Key, hash uint64, g *grant) (verdict, *entry
 	case a.ifAvailable:
 		s.stats.unavailable++
 		return isRefused, e, ErrUnavailable
-	case !a.passing && a.ownIn(e) != nil:
+	case !a.passing && a.waitsForOwn(e):
 		return isOwn, e, nil
 	}
 	if most := a.coordinator.options.MaxWaiters; most > 0 && e.crowd != nil && e.crowd.waiting >= most {
@@ -251,7 +258,7 @@ func (a *attempt) enter(s *shard, e *entry, k *Key, hash uint64, g *grant) (verd
 	h := g.hold
 	h.entry = e
 	w := s.portless()
-	w.hold, w.client, w.fn, w.mode = h, a.client, a.fn, a.mode
+	w.hold, w.client, w.fn, w.mode, w.all = h, a.client, a.fn, a.mode, a.all
 	w.state.Store(a.resumed())
 	if a.coordinator.options.TrackHolds {
 		w.since.Store(clock())
@@ -264,7 +271,7 @@ func (a *attempt) enter(s *shard, e *entry, k *Key, hash uint64, g *grant) (verd
 
 // resumed is the state of a claim that has its key.
 func (a *attempt) resumed() uint32 {
-	if a.several {
+	if a.all != nil {
 		return stateTaken
 	}
 	return stateRunning
@@ -287,6 +294,13 @@ func (a *attempt) readLineage() {
 	a.read = true
 }
 
+// waitsForOwn reports whether the lineage holds e and will go on to: a hold
+// whose client is being closed is about to be handed on.
+func (a *attempt) waitsForOwn(e *entry) bool {
+	own := a.ownIn(e)
+	return own != nil && !e.stepOf(own).client.closed()
+}
+
 // ownIn returns the hold of the lineage that holds e, or nil. Of several it is
 // the innermost.
 func (a *attempt) ownIn(e *entry) *hold {
@@ -302,13 +316,14 @@ func (a *attempt) ownIn(e *entry) *hold {
 // under the graph's mutex if the request is nested.
 func (a *attempt) queue(s *shard, e *entry, w *claim, h *hold) {
 	h.entry = e
-	w.hold, w.client, w.fn, w.mode = h, a.client, a.fn, a.mode
+	w.hold, w.client, w.fn, w.mode, w.all = h, a.client, a.fn, a.mode, a.all
 	w.state.Store(stateQueued)
 	w.since.Store(0)
 	e.enqueue(w)
 	if a.nested() {
 		w.wait = &wait{
 			ctx:     a.ctx,
+			client:  a.client,
 			claim:   w,
 			shard:   s,
 			lineage: slices.Concat(a.lineage, a.taken),

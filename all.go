@@ -1,6 +1,9 @@
 package processlock
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // grants are the keys that a call for several holds so far.
 type grants struct {
@@ -31,19 +34,21 @@ func (q *call) lockAll(all Keys, fn func(context.Context) error) (err error) {
 	return fn(gs.context(q.ctx))
 }
 
-// acquire takes all keys, or returns the error of the first that it didn't get.
+// acquire takes the keys one after the other, or returns the error of the first
+// that it didn't get.
 func (gs *grants) acquire(q *call, keys []Key) error {
-	a := attempt{call: *q, several: true}
+	a := attempt{call: *q, all: new(atomic.Uint32)}
+	a.all.Store(stateTaken)
 	defer a.stopTimer()
 	for i, k := range keys {
 		if i > 0 { // lockAll has asked before the first
-			if err := ended(q.ctx); err != nil {
+			if err := ended(a.ctx); err != nil {
 				return &AcquireError{k, err}
 			}
 		}
-		g := grant{hold: &hold{Context: gs.context(q.ctx)}}
+		g := grant{hold: &hold{Context: gs.context(a.ctx)}}
 		hash := k.hash()
-		if err := a.contend(q.coordinator.shardOf(hash), &k, hash, &g); err != nil {
+		if err := a.contend(a.coordinator.shardOf(hash), &k, hash, &g); err != nil {
 			return &AcquireError{k, err}
 		}
 		gs.list = append(gs.list, g)
@@ -51,12 +56,20 @@ func (gs *grants) acquire(q *call, keys []Key) error {
 			a.taken = append(a.taken, g.hold)
 		}
 	}
-	for i, g := range gs.list {
-		if g.claim != nil && !g.claim.proceed(stateRunning) {
-			return &AcquireError{keys[i], a.closedReason()} // Client.Close took it back
-		}
+	if !a.all.CompareAndSwap(stateTaken, stateRunning) {
+		return &AcquireError{gs.revoked(keys), a.closedReason()} // Client.Close took one back
 	}
 	return nil
+}
+
+// revoked returns the first key that was taken back.
+func (gs *grants) revoked(keys []Key) Key {
+	for i, g := range gs.list {
+		if g.claim != nil && g.claim.state.Load() == stateRevoked {
+			return keys[i]
+		}
+	}
+	return keys[0]
 }
 
 // context returns ctx with the lineage of all that is held.
@@ -69,7 +82,8 @@ func (gs *grants) context(ctx context.Context) context.Context {
 	return ctx
 }
 
-// end releases what is held, the last first.
+// end releases what is held, the last first. If fn ran, its error is joined with
+// ErrLost if a hold was lost by then.
 func (gs *grants) end(err *error) {
 	all := true
 	for i := len(gs.list) - 1; i >= 0; i-- {

@@ -70,7 +70,8 @@ func (c *Client) Name() string {
 // Close declares the worker dead. In this order: new calls of the client are
 // refused; its context ends with cause [ErrClosed]; its waiting calls leave
 // their queues; what it holds is handed on. Refused and ended calls return
-// [ErrClosed]. Closing again does nothing.
+// [ErrClosed]. Closing again does nothing, and doesn't wait for a Close that is
+// under way.
 //
 // If the worker is not dead after all, fn goes on while others run under the
 // same key: its context is done, its late release is ignored, and its call
@@ -82,12 +83,15 @@ func (c *Client) Close() {
 	if rows&clientClosed != 0 {
 		return
 	}
-	c.cancel(ErrClosed)
-	if rows == 0 {
-		return
+	if rows != 0 {
+		defer c.drop() // a hand-written parent may panic in cancel
 	}
-	// Waits first, so that nothing of the client's is granted what another of
-	// its holds gives up.
+	c.cancel(ErrClosed)
+}
+
+// drop takes the client's rows out of the table: waits first, so that nothing
+// of the client's is granted what another of its holds gives up.
+func (c *Client) drop() {
 	for i := range c.coordinator.shards {
 		c.coordinator.shards[i].dropWaits(c)
 	}
@@ -99,6 +103,9 @@ func (c *Client) Close() {
 func (c *Client) check() {
 	if c == nil {
 		misuse("nil *Client")
+	}
+	if c.coordinator == nil {
+		misuse("Client that WithClient has not made")
 	}
 }
 

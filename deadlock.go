@@ -150,6 +150,7 @@ func (e *entry) stepOf(h *hold) step {
 // holds something, or, with All, it itself.
 type wait struct {
 	ctx     context.Context
+	client  *Client
 	claim   *claim
 	shard   *shard
 	lineage []*hold // ctx's, then those that the call has taken itself
@@ -157,10 +158,12 @@ type wait struct {
 	links   []link  // one for each hold of lineage
 
 	// Guarded by waits.mu.
-	gone  bool   // out of the graph; claim may be another request's
-	over  bool   // known to end by itself: its context is done, or passes
-	round uint64 // of the search that has reached it last, and how:
-	from  *wait
+	gone  bool          // out of the graph; claim may be another request's
+	over  bool          // known to end by itself: its context is done, or passes
+	asked int           // how many ask its context
+	idle  chan struct{} // closed when nobody does, if somebody waits for that
+	round uint64        // of the search that has reached it last
+	from  *wait         // the way by which a search has reached it, while it lasts
 	via   step
 }
 
@@ -207,8 +210,15 @@ func (g *graph) add(w *wait) {
 	}
 }
 
-// remove takes w out. Its claim may be reused after that, not before.
+// remove takes w out. After that, and not before, its claim may be reused and
+// its call may return: nobody asks its context any more.
 func (g *graph) remove(w *wait) {
+	if idle := g.unlink(w); idle != nil {
+		<-idle
+	}
+}
+
+func (g *graph) unlink(w *wait) (idle chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i, h := range w.lineage {
@@ -228,8 +238,31 @@ func (g *graph) remove(w *wait) {
 	if len(g.under) == 0 {
 		g.under = nil
 	}
-	// A wait that is gone must not keep the one before it alive, and so on.
-	w.gone, w.from, w.via = true, nil, step{}
+	// The links of one that is gone would keep those after it alive, and so on.
+	w.gone, w.links = true, nil
+	if w.asked > 0 {
+		w.idle = make(chan struct{})
+	}
+	return w.idle
+}
+
+// ended reports whether w's context is done. Called without mu.
+func (w *wait) ended() bool {
+	waits.mu.Lock()
+	if w.gone {
+		waits.mu.Unlock()
+		return false // confirm sees it
+	}
+	w.asked++
+	waits.mu.Unlock()
+	defer func() { // also when the context panics
+		waits.mu.Lock()
+		defer waits.mu.Unlock()
+		if w.asked--; w.asked == 0 && w.idle != nil {
+			close(w.idle)
+		}
+	}()
+	return ended(w.ctx) != nil
 }
 
 // search looks for a cycle through w, which has just queued. It is called with
@@ -248,7 +281,7 @@ func (w *wait) search() error {
 		}
 		over := make([]bool, len(cycle))
 		for i, n := range cycle {
-			over[i] = ended(n.wait.ctx) != nil || n.passes && allEnded(n.ahead)
+			over[i] = n.wait.ended() || n.passes && allEnded(n.ahead)
 		}
 		if over[0] {
 			return nil // await sees the same
@@ -320,10 +353,16 @@ func (e *entry) passes(m Mode, end *claim) (bool, []context.Context) {
 // find returns a shortest cycle through w, from w on, or nil. Called under mu.
 func (g *graph) find(w *wait) []need {
 	g.round++
-	w.round, w.from = g.round, nil
+	w.round = g.round
+	reached := []*wait{w}
+	defer func() {
+		for _, r := range reached { // a long wait must not keep others alive
+			r.from, r.via = nil, step{}
+		}
+	}()
 	var steps []step
-	for queue := []*wait{w}; len(queue) > 0; queue = queue[1:] {
-		at := queue[0]
+	for i := 0; i < len(reached); i++ {
+		at := reached[i]
 		steps = at.needs(steps[:0])
 		for _, s := range steps {
 			for l := g.under[s.hold]; l != nil; l = l.next {
@@ -331,9 +370,9 @@ func (g *graph) find(w *wait) []need {
 				if next == w {
 					return at.back(s)
 				}
-				if next.round != g.round && !next.over {
+				if next.round != g.round && !next.over && !next.client.closed() {
 					next.round, next.from, next.via = g.round, at, s
-					queue = append(queue, next)
+					reached = append(reached, next)
 				}
 			}
 		}
@@ -341,13 +380,16 @@ func (g *graph) find(w *wait) []need {
 	return nil
 }
 
-// needs appends the holders that w waits for.
+// needs appends the holders that w waits for, but for those whose client is
+// being closed: their holds are about to be handed on.
 func (w *wait) needs(steps []step) []step {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	if w.claim.state.Load() == stateQueued {
 		for s := range w.claim.entry.steps {
-			steps = append(steps, s)
+			if !s.client.closed() {
+				steps = append(steps, s)
+			}
 		}
 	}
 	return steps
@@ -375,7 +417,8 @@ func (w *wait) confirm(cycle []need) bool {
 		s := n.wait.shard
 		s.mu.Lock()
 		c := n.wait.claim
-		ok := !n.wait.gone && c.state.Load() == stateQueued && c.entry.heldBy(n.step.hold)
+		ok := !n.wait.gone && c.state.Load() == stateQueued && c.entry.heldBy(n.step.hold) &&
+			!n.wait.client.closed() && !n.step.client.closed()
 		s.mu.Unlock()
 		if !ok {
 			return false

@@ -9,10 +9,16 @@ import (
 )
 
 // dtPause has ctx answer only when the test says so: that is the time between
-// the search for a cycle and its confirmation.
-func dtPause(d *dtScene, p *dtProbe) (answer func()) {
+// the search for a cycle and its confirmation. It passes over the first calls
+// of Err.
+func dtPause(d *dtScene, p *dtProbe, first int) (answer func()) {
 	ch := make(chan struct{})
-	p.arm(func() { <-ch })
+	action := func() { <-ch }
+	for range first {
+		then := action
+		action = func() { p.arm(then) }
+	}
+	p.arm(action)
 	answer = sync.OnceFunc(func() {
 		close(ch)
 		synctest.Wait()
@@ -30,10 +36,12 @@ func TestDeadlockIsConfirmed(t *testing.T) {
 		dtBubble(t, Options{}, func(d *dtScene) {
 			a, b := d.ask("a", Shared), d.ask("b")
 			d.ask("a", MaxWait(time.Second)).mustWait() // keeps the next one waiting
-			probe := &dtProbe{Context: b.ctx}
-			ba := b.askRaw(probe, "a", Shared).mustWait()
-			answer := dtPause(d, probe)
-			ab := a.ask("b").mustWait()
+			ba := b.ask("a", Shared).mustWait()
+			// Its own context, asked on arrival and by its search: who is on a
+			// cycle goes on only once nobody asks his.
+			probe := &dtProbe{Context: a.ctx}
+			answer := dtPause(d, probe, 1)
+			ab := a.askRaw(probe, "b").mustWait()
 
 			time.Sleep(time.Second)
 			synctest.Wait()
@@ -55,7 +63,7 @@ func TestDeadlockIsConfirmed(t *testing.T) {
 			d.Cleanup(survivor.Close)
 			probe := &dtProbe{Context: b.ctx}
 			ba := b.askRaw(probe, "a").mustWait()
-			answer := dtPause(d, probe)
+			answer := dtPause(d, probe, 0)
 			ab := d.askWith(inner, "b").mustWait()
 
 			client.Close()
@@ -69,10 +77,12 @@ func TestDeadlockIsConfirmed(t *testing.T) {
 	t.Run("the partner has its key", func(t *testing.T) {
 		dtBubble(t, Options{}, func(d *dtScene) {
 			a, b := d.ask("a"), d.ask("b")
-			probe := &dtProbe{Context: b.ctx}
-			ba := b.askRaw(probe, "a").mustWait()
-			answer := dtPause(d, probe)
-			ab := d.askWith(a.ctx, "b").mustWait()
+			ba := b.ask("a").mustWait()
+			probe := &dtProbe{Context: a.ctx}
+			answer := dtPause(d, probe, 1)
+			ab := d.begin(nil, d.c, probe, true, "b")
+			synctest.Wait()
+			ab.mustWait()
 			a.let()
 			ba.mustRun()
 			answer()
@@ -84,7 +94,7 @@ func TestDeadlockIsConfirmed(t *testing.T) {
 			a, b := d.ask("a"), d.ask("b")
 			probe := &dtProbe{Context: b.ctx}
 			ba := b.askRaw(probe, "a").mustWait()
-			answer := dtPause(d, probe)
+			answer := dtPause(d, probe, 0)
 			ab := a.ask("b").mustWait()
 			d.ask("a").mustWait()
 			answer()

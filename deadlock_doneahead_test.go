@@ -16,7 +16,7 @@ func dtLingering(d *dtScene, ctx context.Context, key any, opts ...Option) (x *d
 	x = d.begin(nil, d.c, probe, true, key, opts...)
 	synctest.Wait()
 	x.mustWait()
-	leave = dtPause(d, probe)
+	leave = dtPause(d, probe, 0)
 	cancel()
 	synctest.Wait()
 	x.mustWait()
@@ -116,10 +116,10 @@ func TestDeadlockOverWriterThatCameMeanwhile(t *testing.T) {
 		probe := &dtProbe{Context: ctx}
 		writer := d.begin(nil, d.c, probe, true, "a")
 		synctest.Wait()
-		answer := dtPause(d, probe)
+		answer := dtPause(d, probe, 0)
 		aa := a.ask("a", Shared).mustWait() // asks the writer's context
 		next := d.ask("a").mustWait()
-		leave := dtPause(d, probe)
+		leave := dtPause(d, probe, 0)
 		cancel() // the writer comes to its own pause
 		synctest.Wait()
 		answer()

@@ -166,7 +166,7 @@ func TestDeadlockPartnerWhoseContextBlocks(t *testing.T) {
 		probe := &dtProbe{Context: a.ctx}
 		ab := a.askRaw(probe, "b").mustWait()
 
-		answer := dtPause(d, probe)
+		answer := dtPause(d, probe, 0)
 		ba := b.ask("a").mustWait()
 		assert.True(t, probe.fired())
 
@@ -187,7 +187,7 @@ func TestDeadlockPartnerWhoseContextBlocks(t *testing.T) {
 		probe := &dtProbe{Context: a.ctx}
 		ab := d.begin(nil, d.c, probe, true, "b")
 		synctest.Wait()
-		answer := dtPause(d, probe)
+		answer := dtPause(d, probe, 0)
 		ba := b.ask("a").mustWait()
 		a.let()
 		answer()

@@ -32,7 +32,7 @@ func (g *grant) release() bool {
 		// What settle does below where nobody else is there.
 		e.dropInline()
 		if e == &s.inline {
-			e.s, e.n, e.kind = "", 0, keyInvalid
+			e.clear()
 		} else {
 			s.remove(e)
 		}

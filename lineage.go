@@ -6,8 +6,8 @@ import "context"
 type lineageKey struct{}
 
 // hold is what fn's context is: the caller's context, and the lock that fn
-// runs under. It is never changed and never reused, so its address stands for
-// one acquisition for ever: an entry that names it as holder is held by it, and
+// runs under. It is not changed once it holds and never reused, so its address
+// stands for one acquisition for ever: an entry that names it as holder is held by it, and
 // one that doesn't is not, whatever has become of the entry since. User code
 // may keep it; it is small and leads to the coordinator only.
 //
@@ -69,8 +69,13 @@ func lineageOf(ctx context.Context) (*hold, *scope) {
 
 // outer returns the next hold of the lineage, or nil.
 func (h *hold) outer() *hold {
-	o, _ := lineageOf(h.Context)
-	return o
+	switch o := h.Context.Value(lineageKey{}).(type) {
+	case *hold:
+		return o
+	case *scope:
+		return o.hold
+	}
+	return nil
 }
 
 // live reports whether h still holds its key, and which key that is.

@@ -180,8 +180,10 @@ func (s *settings) read(opts []Option) {
 			} else if d := time.Duration(o); s.maxWait == 0 || d < s.maxWait {
 				s.maxWait = d
 			}
-		default:
+		case nil:
 			misuse("nil Option")
+		default:
+			misuse("Option that this package has not made")
 		}
 	}
 }

@@ -23,8 +23,8 @@ type claim struct {
 	// state goes from queued to granted, or to ended if somebody else takes
 	// the claim out of the queue, both under the mutex and both with a token in
 	// port; or to left, by its own goroutine. The step from granted to running
-	// (All: taken, then running) is its own goroutine's, without the mutex; so
-	// it and revoke, which Client.Close does, compare and swap.
+	// (All: to taken, and all to running) is its own goroutine's, without the
+	// mutex; so it and revoke, which Client.Close does, compare and swap.
 	state atomic.Uint32
 
 	// since is when the state began that a snapshot shows: waiting or holding.
@@ -37,13 +37,20 @@ type claim struct {
 	port    chan struct{}
 	bubbled bool // port was made in a testing/synctest bubble, and is fatal outside
 
+	// gen is the crowd's when the claim queued; see crowd.spare.
+	gen uint32
+
+	// all is set for a claim of All, which stays taken when fn runs: there the
+	// step to running is one for all claims of the call.
+	all *atomic.Uint32
+
 	prev, next *claim
 }
 
 const (
 	stateQueued  = iota
 	stateGranted // holds the key; its goroutine hasn't resumed
-	stateTaken   // resumed, but All still waits for other keys
+	stateTaken   // resumed, by a call of All
 	stateRunning // fn runs
 	stateEnded   // taken out of the queue by Client.Close or Shutdown
 	stateRevoked // granted or taken, then taken away by Client.Close
@@ -51,14 +58,22 @@ const (
 	stateLeft    // left the queue by itself
 )
 
-// proceed takes a granted claim to state to, or reports that it was revoked.
-func (w *claim) proceed(to uint32) bool {
-	return w.state.CompareAndSwap(stateGranted, to) || w.state.CompareAndSwap(stateTaken, to)
+// running reports whether fn runs.
+func (w *claim) running() bool {
+	st := w.state.Load()
+	return st == stateRunning || st == stateTaken && w.all.Load() == stateRunning
 }
 
 // revoke takes the key from a holder and reports whether its fn was running.
 func (w *claim) revoke() (running bool) {
-	if w.state.CompareAndSwap(stateGranted, stateRevoked) || w.state.CompareAndSwap(stateTaken, stateRevoked) {
+	if w.state.CompareAndSwap(stateGranted, stateRevoked) {
+		return false
+	}
+	if w.all != nil {
+		w.all.CompareAndSwap(stateTaken, stateRevoked)
+	}
+	if !w.running() {
+		w.state.Store(stateRevoked)
 		return false
 	}
 	w.state.Store(stateLost)
@@ -103,9 +118,11 @@ type crowd struct {
 	// wait: a channel made anew is half the price of a contended wait. They
 	// stay with the entry that they served, since a port made inside a
 	// testing/synctest bubble is fatal outside it, and all who contend for a
-	// key are on one side.
+	// key are on one side. Holders that never waited for each other may stand
+	// on both, so each that joins them begins a new generation of spares.
 	spare  *claim // chained by next
 	spares int
+	gen    uint32
 }
 
 // maxSpares is how many claims a crowd or a shard keeps.
@@ -131,7 +148,7 @@ func newClaim() *claim {
 
 // reset forgets the request, so that a kept claim keeps nothing alive.
 func (w *claim) reset() {
-	w.entry, w.hold, w.client, w.wait, w.fn, w.next = nil, nil, nil, nil, 0, nil
+	w.entry, w.hold, w.client, w.wait, w.all, w.fn, w.next = nil, nil, nil, nil, nil, 0, nil
 	w.since.Store(0)
 	w.state.Store(stateQueued)
 }
@@ -146,6 +163,7 @@ func (w *claim) discard() {
 // recycle keeps w, which is in no list, for reuse. c is the crowd that it
 // served, if that still serves the same entry.
 func (s *shard) recycle(w *claim, c *crowd) {
+	gen := w.gen
 	w.reset()
 	switch {
 	case w.port == nil:
@@ -153,7 +171,7 @@ func (s *shard) recycle(w *claim, c *crowd) {
 			w.next, s.freeClaims = s.freeClaims, w
 			s.freeCount++
 		}
-	case c != nil && c.spares < maxSpares:
+	case c != nil && c.gen == gen && c.spares < maxSpares:
 		w.next, c.spare = c.spare, w
 		c.spares++
 	default:
@@ -187,6 +205,7 @@ func (e *entry) crowded() *crowd {
 // dismiss keeps c, whose entry leaves the table, for another entry.
 func (s *shard) dismiss(c *crowd) {
 	c.dropSpares()
+	c.gen = 0
 	s.freeCrowd = c
 }
 
@@ -243,9 +262,8 @@ func (e *entry) admits(m Mode) bool {
 // join adds w, which does not wait, to the holders.
 func (e *entry) join(w *claim) {
 	c := e.crowded()
-	// Holders may stand on both sides of a bubble's edge as long as nobody
-	// waits; who waits next may be on the other side than whoever left a port.
 	c.dropSpares()
+	c.gen++
 	w.entry, w.next = e, nil
 	c.holders.push(w)
 	e.mode = w.mode
@@ -255,7 +273,7 @@ func (e *entry) join(w *claim) {
 // enqueue adds w to the queue.
 func (e *entry) enqueue(w *claim) {
 	c := e.crowded()
-	w.entry = e
+	w.entry, w.gen = e, c.gen
 	c.queue.push(w)
 	c.waiting++
 	e.shard.stats.waiting++

@@ -16,7 +16,7 @@ type Snapshot struct {
 
 // LockState is a key that is held.
 type LockState struct {
-	Key     Key      // as the first of the present holders and waiters spelled it
+	Key     Key      // as the request spelled it that found it free
 	Holders []Holder // in order of their grants; never nil
 	Waiters []Waiter // in queue order; never nil
 }
@@ -110,10 +110,9 @@ func (s *shard) copyRows(rows []lockRow) []lockRow {
 		if e.crowd != nil {
 			for w := e.crowd.holders.first; w != nil; w = w.next {
 				r := w.row()
-				if st := w.state.Load(); st == stateGranted && r.since == 0 {
+				r.running = w.running()
+				if r.since == 0 && w.port != nil { // came through the queue
 					r.since = justNow
-				} else {
-					r.running = st == stateRunning
 				}
 				l.holders = append(l.holders, r)
 			}

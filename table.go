@@ -106,6 +106,9 @@ func (k *Key) hash() uint64 {
 
 func (c *Coordinator) shardOf(hash uint64) *shard { return &c.shards[hash>>(64-shardBits)] }
 
+// clear makes e no key's entry.
+func (e *entry) clear() { e.s, e.n, e.kind = "", 0, keyInvalid }
+
 // find returns the entry of k, or nil.
 func (s *shard) find(k *Key, hash uint64) *entry {
 	h := uint32(hash)
@@ -155,7 +158,7 @@ func (s *shard) chain(e *entry) {
 
 // remove takes e, which has neither holder nor waiter, out of the table.
 func (s *shard) remove(e *entry) {
-	e.s, e.n, e.kind = "", 0, keyInvalid
+	e.clear()
 	if e.crowd != nil {
 		s.dismiss(e.crowd)
 		e.crowd = nil
@@ -178,7 +181,9 @@ func (s *shard) remove(e *entry) {
 		e.next, s.free = s.free, e
 		s.spares++
 	} else if s.spares > s.tabled+8 {
-		s.free = s.free.next
+		// Cut off, since a context that fn's caller kept may lead to it.
+		drop := s.free
+		s.free, drop.next = drop.next, nil
 		s.spares--
 	}
 }
@@ -193,6 +198,13 @@ func (s *shard) resize(n int) {
 			e = next
 		}
 	}
+}
+
+// count adds one to one of s.stats.
+func (s *shard) count(n *int64) {
+	s.mu.Lock()
+	*n++
+	s.mu.Unlock()
 }
 
 // entries yields all entries in no order. The loop must not insert or remove.

@@ -1,6 +1,7 @@
 package processlock
 
 import (
+	"context"
 	"errors"
 	"time"
 )
@@ -13,7 +14,7 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 	count := &s.stats.canceled
 	resumed, waited := false, w.wait == nil
 	defer func() {
-		if !a.several {
+		if a.all == nil {
 			a.stopTimer()
 		}
 		if !resumed {
@@ -34,13 +35,14 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 		waited = true
 	}
 
-	timedOut := false
+	timedOut, canceled := false, false
 	if done, expired := a.ctx.Done(), a.expired(); done == nil && expired == nil {
 		<-w.port
 	} else {
 		select {
 		case <-w.port:
 		case <-done:
+			canceled = true
 		case <-expired:
 			// If the grant came first it counts, but for All the time is up.
 			if timedOut = s.leave(w); !timedOut {
@@ -52,11 +54,14 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 
 	// Grant or not, a context that is done wins.
 	err = ended(a.ctx)
+	if err == nil && canceled { // Done sent a value, whatever that is to mean
+		err = context.Canceled
+	}
 	if err == nil && timedOut {
 		count = &s.stats.unavailable
 		return ErrWaitTimeout
 	}
-	if err == nil && !w.proceed(a.resumed()) {
+	if err == nil && !w.state.CompareAndSwap(stateGranted, a.resumed()) {
 		err = a.closedReason()
 	}
 	if err != nil {
