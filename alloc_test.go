@@ -28,7 +28,7 @@ func ltBytes(do func()) float64 {
 	return float64(after.TotalAlloc-before.TotalAlloc) / runs
 }
 
-// DESIGN.md promises these numbers.
+// README.md promises the first of these numbers.
 //
 // Rules 12, 33 and 40.
 func TestUncontendedLockAllocatesItsContextAlone(t *testing.T) {

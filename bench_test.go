@@ -126,8 +126,6 @@ func (m *semaphoreMap) lock(ctx context.Context, key string, fn func(context.Con
 	return fn(ctx)
 }
 
-func nothing(context.Context) error { return nil }
-
 // BenchmarkUncontended locks free keys from one goroutine.
 func BenchmarkUncontended(b *testing.B) {
 	for _, n := range []int{1, 1024} {

@@ -31,7 +31,8 @@ const clientClosed = 1 << 62
 // and ends with cause [ErrClosed] when the client is closed.
 //
 // Close the client when the worker is done, as with [context.WithCancel]: until
-// then it stays registered on ctx. It panics if ctx is nil.
+// then it stays registered on ctx, and if that is of a type of your own with a
+// Done of its own, a goroutine watches it. WithClient panics if ctx is nil.
 func WithClient(ctx context.Context, name string) (context.Context, *Client) {
 	check(ctx, false)
 	h, s := lineageOf(ctx)
@@ -44,7 +45,8 @@ func WithClient(ctx context.Context, name string) (context.Context, *Client) {
 
 // WithClient is the package-level [WithClient] for a client of this
 // coordinator. It does not change which coordinator package-level calls use:
-// naming a worker never moves other people's locks.
+// naming a worker never moves other people's locks. It panics if ctx is nil, or
+// c is nil or a copy of a used Coordinator.
 func (c *Coordinator) WithClient(ctx context.Context, name string) (context.Context, *Client) {
 	check(ctx, false)
 	c.check()
@@ -69,8 +71,10 @@ func (c *Client) Name() string {
 
 // Close declares the worker dead. In this order: new calls of the client are
 // refused; its context ends with cause [ErrClosed]; its waiting calls leave
-// their queues; what it holds is handed on. Refused and ended calls return
-// [ErrClosed]. Closing again does nothing, and doesn't wait for a Close that is
+// their queues; what it holds is handed on. Refused and ended calls return an
+// [*AcquireError] that is [ErrClosed], and [context.Canceled] too where the
+// call's context ended with the client; if that had ended earlier, its own
+// reason alone. Closing again does nothing, and doesn't wait for a Close that is
 // under way.
 //
 // If the worker is not dead after all, fn goes on while others run under the

@@ -16,6 +16,10 @@ import (
 //
 // Only waits of WithLock calls are seen, made with the context of the fn that
 // holds: not channels, WaitGroups or other locks.
+//
+// What the failing call's lineage holds stays held, so asking again from there
+// fails again. The others on the cycle go on once the fns around the failing
+// call have returned.
 type DeadlockError struct {
 	// Cycle lists who holds what the step before it wants. The failing call
 	// wants the first key; the holder of the last is the failing call's own
@@ -52,7 +56,11 @@ func (e *DeadlockError) Error() string {
 		b.WriteString("by " + w.holder(i == len(e.Cycle)-1))
 	}
 	if len(e.Cycle) == 1 {
-		b.WriteString("; Reentrant runs under the hold that is there, Detach(ctx) is for a goroutine that outlives fn")
+		out := "Reentrant runs under the hold that is there"
+		if e.Cycle[0].Mode == ModeShared {
+			out = "a shared hold serves only a call that is Shared and Reentrant"
+		}
+		b.WriteString("; " + out + ", Detach(ctx) is for a goroutine that outlives fn")
 	}
 	return b.String()
 }

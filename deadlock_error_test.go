@@ -174,7 +174,7 @@ func TestDeadlockErrorText(t *testing.T) {
 		{"own key", []Wait{{Key: a, Client: "w", File: "w.go", Line: 9}},
 			`this call wants ["a"], held by this call's own w at w.go:9` + help},
 		{"own key, shared, method value", []Wait{{Key: a, Func: "main.(*T).save", Mode: ModeShared}},
-			`this call wants ["a"], held shared by this call's own fn in main.(*T).save` + help},
+			`this call wants ["a"], held shared by this call's own fn in main.(*T).save; a shared hold serves only a call that is Shared and Reentrant, Detach(ctx) is for a goroutine that outlives fn`},
 		{"nothing known", []Wait{{Key: b}, {Key: a}},
 			`this call wants ["b"], held by an fn, which wants ["a"], held by this call's own fn`},
 		{"hostile clients", []Wait{

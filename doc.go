@@ -15,8 +15,8 @@
 //
 // Order. Requests for a key are granted in order of arrival. A release hands
 // the lock to the next in the same step, so nobody gets in between, not the
-// releaser and not [IfAvailable]. Who gives up leaves the order of the others
-// as it was.
+// releaser and not [IfAvailable]. A request that gives up leaves the order of
+// the others as it was.
 //
 // Context. A done context ends a wait at once and never runs fn, not on a free
 // key either; if the grant and the end of the context meet, the context wins
@@ -28,14 +28,15 @@
 // [ErrLost]. A panic or [runtime.Goexit] in fn releases the lock and goes on
 // unchanged.
 //
-// Deadlocks. A wait that could never end is refused with a [*DeadlockError]
-// that names the cycle, whatever keys, modes, clients and coordinators it goes
-// through, as long as nested calls are made with the context of the fn around
-// them. Requests that are on no cycle are never refused.
+// Deadlocks. A wait for locks that would close a cycle is refused with a
+// [*DeadlockError] that names it, whatever keys, modes, clients and coordinators
+// it goes through, as long as nested calls are made with the context of the fn
+// around them. Requests that are on no cycle are never refused. Channels,
+// WaitGroups and other locks are not seen.
 //
 // Nothing left behind. A key that is neither held nor waited for costs nothing.
-// There is no goroutine and no timer, but for one timer while a call with
-// [MaxWait] waits. Nothing is registered on a context.
+// A call starts no goroutine, and a timer only while one with [MaxWait] waits.
+// It registers nothing on its context; a [Client] does, until it is closed.
 //
 // # Memory model
 //
@@ -49,9 +50,9 @@
 //
 // A key is any value with a stable identity, see [KeyOf]. Two keys are one lock
 // exactly if their canonical texts are equal. The text, and the advisory lock
-// id that is derived from it ([Key.ID]), are the same in the TypeScript and
-// Python toolkits that share them. Strings and integers are fastest; a key that
-// is used often can be made once with [MustKey].
+// id that is derived from it ([Key.ID]), are those of the TypeScript toolkit
+// dbx-tools. Strings and integers are fastest; a key that is used often can be
+// made once with [MustKey].
 //
 // # Clients
 //
@@ -66,13 +67,14 @@
 // works inside bubbles, its package-level coordinator too: many bubbles one
 // after the other, and code outside them. A key must not be contended across a
 // bubble's edge, by code inside and outside or by two bubbles in parallel,
-// since the runtime ends the process then. Give each of several bubbles that
-// run in parallel a coordinator of its own with [WithCoordinator].
+// since the runtime ends the process then. Likewise [Client.Close] and
+// [Coordinator.Shutdown] belong on the side of those whose waits they end or
+// whose holds they wait for. Give each of several bubbles that run in parallel a
+// coordinator of its own with [WithCoordinator].
 //
 // # What it is not
 //
-// It does not reach beyond the process; pglock offers the same call arbitrated
-// by PostgreSQL. It is not a lease, not a semaphore with weights, and does not
+// It does not reach beyond the process. It is not a lease, not a semaphore with weights, and does not
 // deduplicate work: every fn runs. One fixed resource needs no keyed lock but a
 // [sync.Mutex]. Where two keys may share a lock, an array of mutexes indexed by
 // a hash is cheaper.

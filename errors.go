@@ -21,13 +21,13 @@ type sentinel struct {
 func (e *sentinel) Error() string { return prefix + e.text }
 func (e *sentinel) Unwrap() error { return e.is }
 
-// Reasons why a lock was not obtained. They arrive wrapped in an
-// [*AcquireError], so compare with [errors.Is].
+// Reasons why a lock was not obtained, but for [ErrLost], which comes after fn
+// ran. [WithLock] wraps them in an [*AcquireError], so compare with [errors.Is].
 var (
 	// ErrClosed is the reason when the caller's [Client] or the [Coordinator]
 	// was closed before the lock was granted. It is also the cause with which
 	// a closed client's context ends.
-	ErrClosed error = &sentinel{text: "closed"}
+	ErrClosed error = &sentinel{text: "client or coordinator closed"}
 
 	// ErrUnavailable is the reason when [IfAvailable] was given and the key
 	// could not be granted at once. [ErrWaitTimeout] and [ErrQueueFull] are
@@ -45,7 +45,9 @@ var (
 
 	// ErrDeadlock is the reason when waiting could never have ended: the key
 	// is held by the caller's own lineage, or the wait would have closed a
-	// cycle of waits. The [*DeadlockError] around it lists the cycle.
+	// cycle of waits. From [WithLock] a [*DeadlockError] around it lists the
+	// cycle; [Coordinator.Shutdown] returns it where it would wait for its own
+	// caller.
 	ErrDeadlock error = &sentinel{text: "deadlock"}
 
 	// ErrKey is the reason when a key has no stable identity. The error around
@@ -53,9 +55,10 @@ var (
 	ErrKey error = &sentinel{text: "key has no stable identity"}
 
 	// ErrLost is returned after fn ran, joined with fn's own error if it has
-	// one: the lock was handed on while fn was still running, since its client
-	// was closed. Others may have run under the key meanwhile. It is the one
-	// error of this package that does not mean that fn did not run.
+	// one: the hold ended while fn was still running, since its client was
+	// closed or, with [Reentrant], since the outer fn had returned. Others may
+	// have run under the key meanwhile. It is the one error of this package
+	// that does not mean that fn did not run.
 	ErrLost error = &sentinel{text: "lock was lost while fn ran"}
 )
 

@@ -27,7 +27,7 @@ func TestErrorTexts(t *testing.T) {
 		err  error
 		want string
 	}{
-		{processlock.ErrClosed, `processlock: closed`},
+		{processlock.ErrClosed, `processlock: client or coordinator closed`},
 		{processlock.ErrUnavailable, `processlock: not available now`},
 		{processlock.ErrWaitTimeout, `processlock: not available within MaxWait`},
 		{processlock.ErrQueueFull, `processlock: queue is full (Options.MaxWaiters)`},
@@ -37,10 +37,10 @@ func TestErrorTexts(t *testing.T) {
 		{lock(processlock.ErrUnavailable), `processlock: lock ["invoice",7]: not available now`},
 		{lock(processlock.ErrWaitTimeout), `processlock: lock ["invoice",7]: not available within MaxWait`},
 		{lock(processlock.ErrQueueFull), `processlock: lock ["invoice",7]: queue is full (Options.MaxWaiters)`},
-		{lock(processlock.ErrClosed), `processlock: lock ["invoice",7]: closed`},
+		{lock(processlock.ErrClosed), `processlock: lock ["invoice",7]: client or coordinator closed`},
 		{lock(context.Canceled), `processlock: lock ["invoice",7]: context canceled`},
 		{lock(context.DeadlineExceeded), `processlock: lock ["invoice",7]: context deadline exceeded`},
-		{&processlock.AcquireError{Err: processlock.ErrClosed}, `processlock: closed`},
+		{&processlock.AcquireError{Err: processlock.ErrClosed}, `processlock: client or coordinator closed`},
 		{&processlock.AcquireError{Key: key}, `processlock: lock ["invoice",7]: unknown reason`},
 		{&processlock.AcquireError{}, `processlock: unknown reason`},
 		{lock(&processlock.DeadlockError{Cycle: []processlock.Wait{{Key: key}}}),
@@ -69,8 +69,8 @@ func TestErrorTextsOfRealCalls(t *testing.T) {
 			{t.Context(), []any{"invoice", 7}, []processlock.Option{processlock.IfAvailable}, `processlock: lock ["invoice",7]: not available now`},
 			{t.Context(), []any{"invoice", 7}, []processlock.Option{processlock.MaxWait(1)}, `processlock: lock ["invoice",7]: not available within MaxWait`},
 			{canceled, 7, nil, `processlock: lock [7]: context canceled: drained for deploy`},
-			{closed, 7, nil, `processlock: lock [7]: context canceled: closed`},
-			{context.WithoutCancel(closed), 7, nil, `processlock: lock [7]: closed`},
+			{closed, 7, nil, `processlock: lock [7]: context canceled: client or coordinator closed`},
+			{context.WithoutCancel(closed), 7, nil, `processlock: lock [7]: client or coordinator closed`},
 			{t.Context(), func() {}, nil, `processlock: key: func() has no stable identity`},
 			{canceled, func() {}, nil, `processlock: context canceled: drained for deploy`},
 		}

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+func nothing(context.Context) error { return nil }
+
 func Example() {
 	ctx := context.Background()
 	var sold [2]int // seats sold, by show
@@ -265,7 +267,7 @@ func ExampleClient_Close() {
 	fmt.Println(err)
 	// Output:
 	// true
-	// processlock: lock was lost while fn ran: closed
+	// processlock: lock was lost while fn ran: client or coordinator closed
 }
 
 func ExampleWorker() {
@@ -299,7 +301,7 @@ func ExampleCoordinator_Shutdown() {
 	fmt.Println(c.WithLock(ctx, "k", nothing))
 	// Output:
 	// <nil>
-	// processlock: lock ["k"]: closed
+	// processlock: lock ["k"]: client or coordinator closed
 }
 
 func ExampleCoordinator_Snapshot() {

@@ -25,7 +25,7 @@ func ltConsistent(t *testing.T, call *ltCall) {
 // it runs.
 //
 // Rules 5 and 10.
-func TestField_A1(t *testing.T) {
+func TestField_A1_HeadCancelsAsTheHolderReleases(t *testing.T) {
 	ltProcs(t, func(t *testing.T) {
 		for i := range 300 {
 			ltBubble(t, func(t *testing.T, c *processlock.Coordinator) {
@@ -54,7 +54,7 @@ func TestField_A1(t *testing.T) {
 // cancels it in its very next step.
 //
 // Rule 10.
-func TestField_A2(t *testing.T) {
+func TestField_A2_GrantedWaiterIsCancelledBeforeItResumes(t *testing.T) {
 	ltProcs(t, func(t *testing.T) {
 		for i := range 300 {
 			ltBubble(t, func(t *testing.T, c *processlock.Coordinator) {
@@ -86,7 +86,7 @@ func TestField_A2(t *testing.T) {
 }
 
 // Rules 9 and 10.
-func TestField_B3(t *testing.T) {
+func TestField_B3_CancelBeforeTheReleaseWins(t *testing.T) {
 	for _, pause := range []func(){synctest.Wait, func() {}, runtime.Gosched} {
 		ltBubble(t, func(t *testing.T, c *processlock.Coordinator) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -103,7 +103,7 @@ func TestField_B3(t *testing.T) {
 }
 
 // Rule 11.
-func TestField_B7(t *testing.T) {
+func TestField_B7_CancelDuringFnReturnsWhenFnDoes(t *testing.T) {
 	ltBubble(t, func(t *testing.T, c *processlock.Coordinator) {
 		ctx, cancel := context.WithCancel(t.Context())
 		want := &ltFnError{"fn's own"}
@@ -118,7 +118,7 @@ func TestField_B7(t *testing.T) {
 }
 
 // Rules 8 and 10.
-func TestField_B8(t *testing.T) {
+func TestField_B8_DoneContextNeverRunsFn(t *testing.T) {
 	c := processlock.New(processlock.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

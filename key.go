@@ -56,19 +56,21 @@ func (k Key) same(o Key) bool { return k.kind == o.kind && k.n == o.n && k.s == 
 //   - nil and nil pointers are null; another pointer or interface is what it
 //     points to.
 //   - Integers, floats and [encoding/json.Number] are numbers by value: int 7,
-//     uint8 7 and 7.0 are one. -0 is not 0, except as a key of a map, where Go
+//     uint8 7 and 7.0 are one. Above 2^53 a float has the digits that
+//     ECMAScript prints, so it may differ from the integer of its value. -0 is not 0, except as a key of a map, where Go
 //     does not tell them apart either. [math/big.Int] is a kind of its own.
 //   - A [time.Time], or a type defined from it, is an instant: location and
 //     monotonic reading don't count.
-//   - A type that has MarshalText, or whose pointer has it, is the string that
+//   - Any other type that has MarshalText, or whose pointer has it, is the string that
 //     MarshalText returns. A struct that embeds one has its MarshalText and is
 //     that text alone; name the field to count the rest too.
 //   - Strings are strings, bytes ([]byte, [N]byte) are bytes, bool is bool.
 //   - A slice or array is a list. A map[K]struct{} is a set, a map with keys of
-//     a string kind an object, another map a map; their order doesn't count.
+//     a string kind an object whose names are the strings, without MarshalText,
+//     another map a map; their order doesn't count.
 //   - A struct is an object. A field's name is its json name if it has one,
 //     else its Go name; `json:"-"` leaves it out, and omitempty and omitzero
-//     leave it out when it is zero or empty. Unexported fields count like
+//     leave it out when it is zero or empty (IsZero is not asked). Unexported fields count like
 //     exported ones, blank ones don't. An embedded struct is a field named by
 //     its type.
 //
@@ -227,8 +229,13 @@ type Keys struct {
 // All returns several keys as one argument of [WithLock], which takes them all
 // before it runs fn: each once, whatever its spelling, and in the order of
 // their canonical texts, whatever the order here. Callers that use it for every
-// set of keys that they hold together therefore never deadlock. WithLock says
-// what happens when one is not free.
+// set of keys that they hold together therefore never deadlock.
+//
+// What has been taken is held while the call waits for the next: it keeps
+// others out, and can be part of a deadlock with nested calls. If one can't be
+// had all are released and fn does not run; after fn they are released in
+// reverse. With [Reentrant], keys that the context holds already are taken over
+// and only the others asked for. All of no keys asks for nothing and runs fn.
 //
 // Each argument is read here and now, as WithLock reads a key; one that is
 // itself from All contributes its keys. If one has no stable identity, WithLock

@@ -1,8 +1,6 @@
 package processlock
 
 import (
-	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -104,11 +102,4 @@ func checkString(t *testing.T, k Key) {
 	if !strings.HasSuffix(s, "...") {
 		assert.True(t, strings.HasSuffix(s, "]"), "%q", s)
 	}
-}
-
-// underRace reports whether the race detector is on, under which what is put into
-// a sync.Pool may be dropped.
-func underRace() bool {
-	info, _ := debug.ReadBuildInfo()
-	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // Rule 23. All's keys are each lock once, in canonical order.
-func TestAll(t *testing.T) {
+func TestAllSortsAndDropsDoubles(t *testing.T) {
 	canonical := func(k Keys) (texts []string) {
 		for _, k := range k.keys {
 			texts = append(texts, k.Canonical())
@@ -48,7 +48,7 @@ func TestAll(t *testing.T) {
 	}{
 		{All("a", []any{1, func() {}}, Key{}), "processlock: keys[1][1]: func() has no stable identity"},
 		{All(All("a", Key{}), func() {}), "processlock: keys[1]: the zero Key has no stable identity"},
-		{All([]any{All()}), "processlock: keys[0][0]: what All returns has no stable identity"},
+		{All([]any{All()}), "processlock: keys[0][0]: keys from All can't be part of a key; give them to WithLock alone, or to another All"},
 	} {
 		assert.EqualError(t, c.keys.err, c.err)
 		assert.ErrorIs(t, c.keys.err, ErrKey)

@@ -93,7 +93,8 @@ func (h *hold) live() (Key, bool) {
 // without its lineage: calls made with it are not taken to run under the locks
 // that ctx's fn holds. Use it for a goroutine that fn starts and does not wait
 // for; with fn's own context, waiting for fn's key there is reported as a
-// deadlock while fn runs. The client and the coordinator stay.
+// deadlock while fn runs. The client and the coordinator stay. It panics if ctx
+// is nil.
 func Detach(ctx context.Context) context.Context {
 	check(ctx, false)
 	h, s := lineageOf(ctx)

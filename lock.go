@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Locker is what every backend of this project offers: [Coordinator] inside a
-// process, pglock for a whole deployment. It promises what [WithLock] does.
+// Locker is what a backend offers, as [Coordinator] does inside a process. It
+// promises what [WithLock] does.
 type Locker interface {
 	WithLock(ctx context.Context, key any, fn func(ctx context.Context) error, opts ...Option) error
 }
@@ -37,7 +37,12 @@ type Locker interface {
 // once, see [All]. It is read once, before anything is locked.
 //
 // The coordinator is the one that [WithCoordinator] put into ctx, else
-// [Default]. WithLock panics if ctx, fn or an Option is nil.
+// [Default]. WithLock panics if ctx, fn or an Option is nil. K is a type
+// parameter only so that a string is not boxed; it may be any type, but an
+// untyped nil needs one: any(nil).
+//
+// While a call waits, other calls' deadlock searches may ask its context for
+// its Err; they do so outside all locks.
 func WithLock[K any](ctx context.Context, key K, fn func(ctx context.Context) error, opts ...Option) error {
 	check(ctx, fn == nil)
 	q := call{fn: funcAddr(fn)}
@@ -139,11 +144,13 @@ var (
 	// is held or others wait for it, is [ErrUnavailable].
 	IfAvailable Option = flagIfAvailable
 
-	// Reentrant runs fn at once, under the hold that is there, if the calling
-	// context descends from a hold of the key (a shared hold serves a [Shared]
-	// request only). The inner return releases nothing. Calls under one hold
-	// don't exclude each other. Without Reentrant such a call is
-	// [ErrDeadlock].
+	// Reentrant runs fn at once, under the hold that is there and whoever is
+	// queued, if the calling context descends from a hold of the key; else it
+	// changes nothing. The inner return releases nothing, calls under one hold
+	// don't exclude each other, and an inner fn that outlives the hold gets
+	// [ErrLost]. A shared hold serves a [Shared] request only: an exclusive one
+	// on top of it is [ErrDeadlock]. Without Reentrant, having to wait for
+	// one's own hold is ErrDeadlock.
 	Reentrant Option = flagReentrant
 )
 

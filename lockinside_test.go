@@ -2,6 +2,7 @@ package processlock
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -73,7 +74,7 @@ func TestAllReleasesInReverse(t *testing.T) {
 		third <- c.WithLock(context.Background(), keys[2], func(context.Context) error { return nil })
 	}()
 	for c.Stats().Waiting == 0 {
-		time.Sleep(time.Microsecond)
+		runtime.Gosched()
 	}
 
 	s := c.shardOf(keys[1].hash())

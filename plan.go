@@ -114,7 +114,7 @@ func (b builder) special(p *plan, t reflect.Type) bool {
 	case t == typeKey:
 		p.op, p.addr = opKey, true
 	case t == typeKeys:
-		p.refuse = "what All returns" + noIdentity
+		p.refuse = "keys from All can't be part of a key; give them to WithLock alone, or to another All"
 	case t.Kind() == reflect.Struct && t.ConvertibleTo(typeTime):
 		p.op, p.addr = opDate, true
 	case t == typeBigint:

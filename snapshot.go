@@ -46,7 +46,7 @@ type Waiter struct {
 	Since      time.Time // when it began to wait
 
 	// Holding lists the keys, of any coordinator, that it or the fn in which it
-	// was made holds meanwhile. Never nil.
+	// was made holds meanwhile, sorted by canonical text. Never nil.
 	Holding []Key
 }
 
@@ -66,7 +66,7 @@ type lockRow struct {
 }
 
 // Snapshot lists every key that is held or waited for. Taking it stops no key
-// for longer than it takes to copy one of 64 parts of the table. It panics if c
+// for longer than it takes to copy one part of the table. It panics if c
 // is nil or a copy of a used Coordinator.
 func (c *Coordinator) Snapshot() Snapshot {
 	c.check()
@@ -172,11 +172,11 @@ func (r requestRow) holding() []Key {
 // rest has been counted since it was made. Every request that reached the table
 // (its context live, its key readable, its client and coordinator open) ends in
 // exactly one of Acquired, Canceled, Unavailable, Deadlocks and Closed. A
-// request for several keys counts once for each.
+// request for several keys counts once for each that it asked for.
 type Stats struct {
 	Held        int64 // holders, over all keys
 	Waiting     int64 // requests in a queue
-	Acquired    int64 // fn's turn came, Reentrant too
+	Acquired    int64 // the key was granted, Reentrant too
 	Waited      int64 // requests that had to queue
 	Canceled    int64 // the context ended the wait
 	Unavailable int64 // IfAvailable, MaxWait, MaxWaiters
@@ -189,8 +189,7 @@ type Stats struct {
 	WaitDuration time.Duration
 }
 
-// Stats returns the counters. Each of the 64 parts of the table is read at one
-// instant. It panics if c is nil or a copy of a used Coordinator.
+// Stats returns the counters. Each part of the table is read at one instant. It panics if c is nil or a copy of a used Coordinator.
 func (c *Coordinator) Stats() Stats {
 	c.check()
 	var t Stats
