@@ -124,8 +124,11 @@ func FuzzDeadlockProgram(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		// The model follows every order of what happens between two quiet
+		// steps, and the fuzzer likes programs without any: short ones only.
+		const most = 12
 		var program []dtOp
-		for ; len(b) >= size && len(program) < 60; b = b[size:] {
+		for ; len(b) >= size && len(program) < most; b = b[size:] {
 			op := dtOp{kind: b[0], quiet: b[1]%2 == 1}
 			for i := range op.n {
 				op.n[i] = uint16(b[2+2*i]) | uint16(b[3+2*i])<<8
