@@ -164,7 +164,8 @@ func TestSharedHoldsMayOverlapABubblesEdge(t *testing.T) {
 		name string
 		run  func(t *testing.T)
 	}{
-		{"contended inside before, outside after", ctOverlapOutwards},
+		{"contended inside before, outside after", func(t *testing.T) { ctOverlapOutwards(t, false) }},
+		{"the same, with a port left before the edge is crossed", func(t *testing.T) { ctOverlapOutwards(t, true) }},
 		{"contended outside before, inside after", ctOverlapInwards},
 		{"uncontended", ctOverlapUncontended},
 	} {
@@ -172,7 +173,9 @@ func TestSharedHoldsMayOverlapABubblesEdge(t *testing.T) {
 	}
 }
 
-func ctOverlapOutwards(t *testing.T) {
+// ctOverlapOutwards: with spare, one who has waited inside leaves its port to the
+// key before anybody outside joins.
+func ctOverlapOutwards(t *testing.T, spare bool) {
 	var c processlock.Coordinator
 	inside, left := make(chan struct{}), make(chan struct{})
 	joined, over := make(chan struct{}), make(chan struct{})
@@ -192,11 +195,19 @@ func ctOverlapOutwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := ctHold(t, &c, t.Context(), "k")
 		second := ctStart(t, &c, t.Context(), "k", processlock.Shared)
+		beside := ctStart(t, &c, t.Context(), "k", processlock.Shared)
 		synctest.Wait()
 		assert.NoError(t, first.finish())
 		<-second.entered
+		<-beside.entered
+		if spare {
+			assert.NoError(t, beside.finish())
+		}
 		close(inside)
 		<-joined
+		if !spare {
+			assert.NoError(t, beside.finish())
+		}
 		assert.NoError(t, second.finish())
 		close(left)
 	})
