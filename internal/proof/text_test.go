@@ -1,0 +1,59 @@
+package proof
+
+// text is the same for equal states.
+func (s *state) text() string {
+	var b []byte
+	put := func(ns ...int) {
+		for _, n := range ns {
+			b = append(b, byte(n+1))
+		}
+	}
+	list := func(ns []int) {
+		put(len(ns))
+		put(ns...)
+	}
+	flag := func(f bool) {
+		if f {
+			put(1)
+		} else {
+			put(0)
+		}
+	}
+	why := func(r reason) { b = append(b, byte(r), byte(r>>8)) }
+	for _, c := range s.calls {
+		put(int(c.phase), c.next, int(c.told), c.deadline, c.since, c.refused)
+		flag(c.exempt)
+		flag(c.doomed)
+		flag(c.ran)
+		why(c.result)
+		list(c.under)
+	}
+	for _, r := range s.rows {
+		put(len(r.holders))
+		for _, h := range r.holders {
+			put(h.call, h.since)
+		}
+		list(r.queue)
+	}
+	for _, end := range s.ends {
+		why(end)
+	}
+	for _, end := range s.cut {
+		why(end)
+	}
+	for _, c := range s.closed {
+		flag(c)
+	}
+	for _, d := range s.down {
+		flag(d)
+	}
+	list(s.swept)
+	for _, d := range s.shuts {
+		flag(d.over)
+		why(d.result)
+	}
+	for _, t := range s.stats {
+		put(t.acquired, t.waited, t.canceled, t.unavailable, t.deadlocks, t.closed, t.lost, t.ticks, t.ticks>>8)
+	}
+	return string(b)
+}
