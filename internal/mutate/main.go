@@ -26,11 +26,12 @@ import (
 func main() {
 	out := flag.String("o", "", "file for the table; standard output if empty")
 	only := flag.String("run", "", "regular expression for the names of the mutants to run")
+	compile := flag.Bool("n", false, "only see whether the mutants compile")
 	limit := flag.Duration("timeout", 2*time.Minute, "for the tests of one mutant; a hang counts as killed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *out, *only, *limit); err != nil {
+	if err := run(ctx, *out, *only, *compile, *limit); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
@@ -42,7 +43,7 @@ type result struct {
 	killedBy string // a test, or "timeout"; empty if it survived
 }
 
-func run(ctx context.Context, out, only string, limit time.Duration) error {
+func run(ctx context.Context, out, only string, compile bool, limit time.Duration) error {
 	choose, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -63,16 +64,24 @@ func run(ctx context.Context, out, only string, limit time.Duration) error {
 	if err := copyCore(root, dir); err != nil {
 		return err
 	}
-	if by, err := test(ctx, dir, limit); err != nil || by != "" {
+	tests := func() (killedBy string, err error) { return test(ctx, dir, limit) }
+	if compile {
+		tests = func() (string, error) { return "nothing, it compiles", nil }
+	} else if by, err := tests(); err != nil || by != "" {
 		return errors.Join(err, fmt.Errorf("the tests fail without a mutant: %s", by))
 	}
 
 	var results []result
+	var broken error
 	for _, m := range mutants {
 		if !choose.MatchString(m.name) {
 			continue
 		}
-		by, err := try(ctx, dir, m, limit)
+		by, err := try(ctx, dir, m, tests)
+		if err != nil && compile {
+			broken = errors.Join(broken, fmt.Errorf("%s: %w", m.name, err))
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
@@ -80,6 +89,9 @@ func run(ctx context.Context, out, only string, limit time.Duration) error {
 		fmt.Fprintf(os.Stderr, "%-40s %s\n", m.name, verdict(results[len(results)-1]))
 	}
 
+	if compile {
+		return broken
+	}
 	var table bytes.Buffer
 	unexplained := write(&table, results, commit)
 	if out == "" {
@@ -118,7 +130,7 @@ func copyCore(root, dir string) error {
 }
 
 // try runs the tests with m applied and returns what killed it.
-func try(ctx context.Context, dir string, m mutant, limit time.Duration) (killedBy string, err error) {
+func try(ctx context.Context, dir string, m mutant, tests func() (string, error)) (killedBy string, err error) {
 	file := filepath.Join(dir, m.file)
 	original, err := os.ReadFile(file)
 	if err != nil {
@@ -135,7 +147,7 @@ func try(ctx context.Context, dir string, m mutant, limit time.Duration) (killed
 	if _, err := outputIn(ctx, dir, "go", "build", "."); err != nil {
 		return "", fmt.Errorf("does not compile: %w", err)
 	}
-	return test(ctx, dir, limit)
+	return tests()
 }
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
