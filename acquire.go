@@ -86,7 +86,10 @@ func (q *call) take(s *shard, k *Key, hash uint64, h *hold) bool {
 	return true
 }
 
-// contend obtains k for a call that take did not serve.
+// contend obtains k for a call that take did not serve. Inlined it would make
+// lock's frame four times as large.
+//
+//go:noinline
 func (q *call) contend(s *shard, k *Key, hash uint64, g *grant) error {
 	a := attempt{call: *q}
 	return a.contend(s, k, hash, g)
@@ -128,7 +131,7 @@ const (
 //
 // Some things can't be done under the shard's mutex: user code (reading the
 // lineage), what locks other shards, the graph's mutex (which comes first), the
-// slow making of a port. Each is done with the mutex given up, after which the
+// slow making of a port and reading of the clock. Each is done with the mutex given up, after which the
 // request looks at its key anew; each is needed once.
 func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 	h := g.hold
@@ -141,20 +144,24 @@ func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 	}()
 	var port *claim // with a port, in case the queue has none to spare
 	graph := false  // the request enters the wait-for graph
+	var start int64 // when it began to wait, if it has to
+	if a.all == nil && a.mode == ModeExclusive && !a.ifAvailable && !a.coordinator.options.TrackHolds {
+		start = clock() // take has seen the key held, so it nearly always will
+	}
 	for {
 		if graph {
 			waits.mu.Lock()
 		}
 		s.mu.Lock()
 		v, e, err := a.look(s, k, hash, g)
-		if v == mustWait && graph == a.nested() {
+		if v == mustWait && graph == a.nested() && start != 0 {
 			w := port
 			if w == nil && e.crowd != nil {
 				w = e.crowd.takeSpare()
 			}
 			// If the client has closed since look, the next look says so.
 			if w != nil && a.client.enter() {
-				a.queue(s, e, w, h)
+				a.queue(s, e, w, h, start)
 				s.mu.Unlock()
 				settled = true
 				return a.await(s, w, g)
@@ -180,8 +187,12 @@ func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 			a.exempt, a.asked = a.coordinator.holdsAny(a.lineage), true
 			continue
 		case mustWait:
-			if graph = a.nested(); port == nil {
+			graph = a.nested()
+			if port == nil {
 				port = newClaim()
+			}
+			if start == 0 {
+				start = clock()
 			}
 			continue
 		case isOwn:
@@ -260,6 +271,7 @@ func (a *attempt) enter(s *shard, e *entry, k *Key, hash uint64, g *grant) (verd
 	w := s.portless()
 	w.hold, w.client, w.fn, w.mode, w.all = h, a.client, a.fn, a.mode, a.all
 	w.state.Store(a.resumed())
+	w.since.Store(0)
 	if a.coordinator.options.TrackHolds {
 		w.since.Store(clock())
 	}
@@ -314,11 +326,11 @@ func (a *attempt) ownIn(e *entry) *hold {
 
 // queue puts the request at the end of e's queue. It is called under s.mu, and
 // under the graph's mutex if the request is nested.
-func (a *attempt) queue(s *shard, e *entry, w *claim, h *hold) {
+func (a *attempt) queue(s *shard, e *entry, w *claim, h *hold, start int64) {
 	h.entry = e
 	w.hold, w.client, w.fn, w.mode, w.all = h, a.client, a.fn, a.mode, a.all
 	w.state.Store(stateQueued)
-	w.since.Store(0)
+	w.since.Store(start)
 	e.enqueue(w)
 	if a.nested() {
 		w.wait = &wait{

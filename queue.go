@@ -27,9 +27,8 @@ type claim struct {
 	// mutex; so it and revoke, which Client.Close does, compare and swap.
 	state atomic.Uint32
 
-	// since is when the state began that a snapshot shows: waiting or holding.
-	// 0 means not known (yet). The request's own goroutine reads the clock,
-	// outside the mutex.
+	// since is when the request began to wait, or, once it has resumed, to hold;
+	// 0 means not known. Its own goroutine reads the clock, outside the mutex.
 	since atomic.Int64
 
 	// port is where the grant arrives; capacity 1. A claim that never waits has
@@ -58,9 +57,8 @@ const (
 	stateLeft    // left the queue by itself
 )
 
-// running reports whether fn runs.
-func (w *claim) running() bool {
-	st := w.state.Load()
+// running reports whether fn runs, given w's state.
+func (w *claim) running(st uint32) bool {
 	return st == stateRunning || st == stateTaken && w.all.Load() == stateRunning
 }
 
@@ -72,7 +70,7 @@ func (w *claim) revoke() (running bool) {
 	if w.all != nil {
 		w.all.CompareAndSwap(stateTaken, stateRevoked)
 	}
-	if !w.running() {
+	if !w.running(w.state.Load()) {
 		w.state.Store(stateRevoked)
 		return false
 	}
@@ -149,8 +147,6 @@ func newClaim() *claim {
 // reset forgets the request, so that a kept claim keeps nothing alive.
 func (w *claim) reset() {
 	w.entry, w.hold, w.client, w.wait, w.all, w.fn, w.next = nil, nil, nil, nil, nil, 0, nil
-	w.since.Store(0)
-	w.state.Store(stateQueued)
 }
 
 // discard keeps w, which has a port, for a key to come.
@@ -325,7 +321,6 @@ func (e *entry) grantNext() {
 		c.holders.push(w)
 		e.mode, held = w.mode, true
 		e.shard.held++
-		w.since.Store(0)
 		w.state.Store(stateGranted)
 		w.port <- struct{}{}
 	}

@@ -109,19 +109,16 @@ func (s *shard) copyRows(rows []lockRow) []lockRow {
 		}
 		if e.crowd != nil {
 			for w := e.crowd.holders.first; w != nil; w = w.next {
+				st := w.state.Load() // before since, which is written before it
 				r := w.row()
-				r.running = w.running()
-				if r.since == 0 && w.port != nil { // came through the queue
+				r.running = w.running(st)
+				if st == stateGranted {
 					r.since = justNow
 				}
 				l.holders = append(l.holders, r)
 			}
 			for w := e.crowd.queue.first; w != nil; w = w.next {
-				r := w.row()
-				if r.since == 0 {
-					r.since = justNow
-				}
-				l.waiters = append(l.waiters, r)
+				l.waiters = append(l.waiters, w.row())
 			}
 		}
 		rows = append(rows, l)

@@ -9,8 +9,7 @@ import (
 // await waits for w's turn. It runs user code, the methods of ctx, so whatever
 // way it ends but by a grant, w leaves the queue or passes the key on.
 func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
-	start := clock()
-	w.since.CompareAndSwap(0, start)
+	start := w.since.Load()
 	count := &s.stats.canceled
 	resumed, waited := false, w.wait == nil
 	defer func() {
@@ -61,6 +60,8 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 		count = &s.stats.unavailable
 		return ErrWaitTimeout
 	}
+	now := clock()
+	w.since.Store(now) // before it shows as running
 	if err == nil && !w.state.CompareAndSwap(stateGranted, a.resumed()) {
 		err = a.closedReason()
 	}
@@ -71,8 +72,6 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 		return err
 	}
 	resumed = true
-	now := clock()
-	w.since.Store(now)
 	s.stats.resumed.Add(1)
 	s.addWait(elapsed(start, now))
 	if w.wait != nil {

@@ -26,7 +26,7 @@ func (m mutant) apply(text string) (string, error) {
 var mutants = []mutant{
 	{file: "queue.go", name: "drop the hand-off", old: "func (e *entry) settle() {\n\te.grantNext()", new: "func (e *entry) settle() {"},
 	{file: "queue.go", name: "grant from the back", old: "for w := c.queue.first; w != nil; w = c.queue.first {", new: "for w := c.queue.last; w != nil; w = c.queue.last {"},
-	{file: "queue.go", name: "grant one shared only", old: "\t\tw.since.Store(0)\n\t\tw.state.Store(stateGranted)\n\t\tw.port <- struct{}{}\n", new: "\t\tw.since.Store(0)\n\t\tw.state.Store(stateGranted)\n\t\tw.port <- struct{}{}\n\t\treturn\n"},
+	{file: "queue.go", name: "grant one shared only", old: "\t\tw.state.Store(stateGranted)\n\t\tw.port <- struct{}{}\n", new: "\t\tw.state.Store(stateGranted)\n\t\tw.port <- struct{}{}\n\t\treturn\n"},
 	{file: "queue.go", name: "grant exclusive beside a holder", old: "if held && (w.mode == ModeExclusive || e.mode == ModeExclusive) {", new: "if held && e.mode == ModeExclusive {"},
 	{file: "queue.go", name: "grant shared beside exclusive", old: "if held && (w.mode == ModeExclusive || e.mode == ModeExclusive) {", new: "if held && w.mode == ModeExclusive {"},
 	{file: "queue.go", name: "let shared pass the queue", old: "return m == ModeShared && e.mode == ModeShared && (e.crowd == nil || e.crowd.waiting == 0)", new: "return m == ModeShared && e.mode == ModeShared"},
@@ -128,7 +128,7 @@ var mutants = []mutant{
 	{file: "shutdown.go", name: "admit after the last holder", old: "\t\tif n == 0 {\n\t\t\treturn false\n\t\t}\n", new: "\t\tif n == 0 {\n\t\t\treturn true\n\t\t}\n"},
 	{file: "shutdown.go", name: "wait for itself", old: "\tif c.holdsAny(lineage) {\n", new: "\tif false {\n"},
 
-	{file: "snapshot.go", name: "show claims that wait as running", old: "r.running = w.running()", new: "r.running = true"},
+	{file: "snapshot.go", name: "show claims that wait as running", old: "r.running = w.running(st)", new: "r.running = true"},
 	{file: "snapshot.go", name: "sort nothing", old: "return a.Key.compare(b.Key)", new: "return 0"},
 
 	{file: "table.go", name: "never shrink", old: "if len(s.buckets) > 8 && int(s.tabled) < len(s.buckets)/8 {", new: "if false {"},
