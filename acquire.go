@@ -131,8 +131,8 @@ const (
 //
 // Some things can't be done under the shard's mutex: user code (reading the
 // lineage), what locks other shards, the graph's mutex (which comes first), the
-// slow making of a port and reading of the clock. Each is done with the mutex given up, after which the
-// request looks at its key anew; each is needed once.
+// slow making of a port and reading of the clock. Each is done with the mutex
+// given up, after which the request looks at its key anew; each is needed once.
 func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 	h := g.hold
 	a.passing = false
