@@ -60,10 +60,13 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 		count = &s.stats.unavailable
 		return ErrWaitTimeout
 	}
-	now := clock()
-	w.since.Store(now) // before it shows as running
-	if err == nil && !w.state.CompareAndSwap(stateGranted, a.resumed()) {
-		err = a.closedReason()
+	var now int64
+	if err == nil {
+		now = clock()
+		w.since.Store(now) // before it shows as running
+		if !w.state.CompareAndSwap(stateGranted, a.resumed()) {
+			err = a.closedReason()
+		}
 	}
 	if err != nil {
 		if err == ErrClosed || a.client.closed() && errors.Is(err, ErrClosed) {

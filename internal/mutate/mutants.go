@@ -51,7 +51,7 @@ var mutants = []mutant{
 	{file: "wait.go", name: "let MaxWait win over the grant", old: "if timedOut = s.leave(w); !timedOut {", new: "timedOut = true\n\t\t\tif !s.leave(w) {"},
 	{file: "wait.go", name: "let MaxWait bound one wait of All only", old: "\t\t\t\ta.timer.Reset(0)\n", new: ""},
 	{file: "wait.go", name: "never stop the timer", old: "\t\ta.timer.Stop()\n", new: "\t\t_ = a.timer\n"},
-	{file: "wait.go", name: "run though Close took the key back", old: "if err == nil && !w.state.CompareAndSwap(stateGranted, a.resumed()) {", new: "if w.state.CompareAndSwap(stateGranted, a.resumed()); false {"},
+	{file: "wait.go", name: "run though Close took the key back", old: "if !w.state.CompareAndSwap(stateGranted, a.resumed()) {", new: "if w.state.CompareAndSwap(stateGranted, a.resumed()); false {"},
 	{file: "wait.go", name: "skip the deadlock search", old: "if err := w.wait.search(); err != nil {", new: "waits.mu.Unlock()\n\t\tif false {"},
 	{file: "wait.go", name: "leave the graph entry of a granted request", old: "\tif w.wait != nil {\n\t\twaits.remove(w.wait)\n\t}\n\tg.claim = w\n", new: "\tg.claim = w\n"},
 	{file: "wait.go", name: "leave the graph entry of a failed request", old: "\t\twaits.remove(w.wait) // while w still is what the graph takes it for\n", new: ""},
