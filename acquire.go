@@ -13,6 +13,7 @@ type call struct {
 	coordinator *Coordinator
 	client      *Client // the innermost of coordinator
 	hold        *hold   // the innermost of ctx's lineage
+	slot        *slot   // of the Group task that ctx is of
 	fn          uintptr
 	settings
 }
@@ -28,6 +29,7 @@ func (q *call) place(ctx context.Context, c *Coordinator) {
 			c = s.coordinator
 		}
 		q.client = s.client
+		q.slot = s.slot
 	}
 	if c == nil {
 		c = defaultCoordinator
@@ -102,6 +104,9 @@ type attempt struct {
 	taken []*hold        // All: what the call holds so far
 	all   *atomic.Uint32 // All: no hold runs until all are there
 
+	// own is the claim to use for the call of a Group task, which nobody awaits.
+	own *claim
+
 	timer *time.Timer // of MaxWait, from the first wait on
 
 	// lineage is ctx's, read when somebody has to wait: reading is user code.
@@ -128,12 +133,23 @@ const (
 
 // contend takes k, waits for it, or returns the reason why not. g.hold is the
 // hold to be; on success g is what to release.
+func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
+	w, err := a.ask(s, k, hash, g)
+	if w == nil {
+		return err
+	}
+	return a.await(s, w, g)
+}
+
+// ask takes k, or queues for it and returns the claim that waits, or returns
+// the reason why not. If the claim is in the wait-for graph, the graph's mutex
+// is held on return, for its search.
 //
 // Some things can't be done under the shard's mutex: user code (reading the
 // lineage), what locks other shards, the graph's mutex (which comes first), the
 // slow making of a port and reading of the clock. Each is done with the mutex
 // given up, after which the request looks at its key anew; each is needed once.
-func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
+func (a *attempt) ask(s *shard, k *Key, hash uint64, g *grant) (*claim, error) {
 	h := g.hold
 	a.passing = false
 	settled := false
@@ -156,7 +172,10 @@ func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 		v, e, err := a.look(s, k, hash, g)
 		if v == mustWait && graph == a.nested() && start != 0 {
 			w := port
-			if w == nil && e.crowd != nil {
+			switch {
+			case a.own != nil:
+				w = a.own
+			case w == nil && e.crowd != nil:
 				w = e.crowd.takeSpare()
 			}
 			// If the client has closed since look, the next look says so.
@@ -164,7 +183,7 @@ func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 				a.queue(s, e, w, h, start)
 				s.mu.Unlock()
 				settled = true
-				return a.await(s, w, g)
+				return w, nil
 			}
 		}
 		var own step
@@ -188,7 +207,7 @@ func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 			continue
 		case mustWait:
 			graph = a.nested()
-			if port == nil {
+			if port == nil && a.own == nil {
 				port = newClaim()
 			}
 			if start == 0 {
@@ -210,7 +229,7 @@ func (a *attempt) contend(s *shard, k *Key, hash uint64, g *grant) error {
 		if err == ErrClosed {
 			err = a.closedReason()
 		}
-		return err
+		return nil, err
 	}
 }
 
@@ -268,7 +287,12 @@ func (a *attempt) enter(s *shard, e *entry, k *Key, hash uint64, g *grant) (verd
 	}
 	h := g.hold
 	h.entry = e
-	w := s.portless()
+	w := a.own
+	if w == nil {
+		w = s.portless()
+	} else {
+		w.noted = true
+	}
 	w.hold, w.client, w.fn, w.mode, w.all = h, a.client, a.fn, a.mode, a.all
 	w.state.Store(a.resumed())
 	w.since.Store(0)
@@ -283,8 +307,11 @@ func (a *attempt) enter(s *shard, e *entry, k *Key, hash uint64, g *grant) (verd
 
 // resumed is the state of a claim that has its key.
 func (a *attempt) resumed() uint32 {
-	if a.all != nil {
+	switch {
+	case a.all != nil:
 		return stateTaken
+	case a.own != nil:
+		return stateGranted // until it gets a goroutine
 	}
 	return stateRunning
 }

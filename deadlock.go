@@ -11,27 +11,25 @@ type step struct {
 	key    Key
 	hold   *hold
 	client *Client
+	task   *task
 	fn     uintptr
 	mode   Mode
 }
 
 func (s step) wait() Wait {
-	w := Wait{Key: s.key, Mode: s.mode}
-	if s.client != nil {
-		w.Client = s.client.name
-	}
+	w := Wait{Key: s.key, Client: clientName(s.client, s.task), Mode: s.mode}
 	w.Func, w.File, w.Line = locate(s.fn)
 	return w
 }
 
 // steps yields e's holders. Called under the shard's mutex.
 func (e *entry) steps(yield func(step) bool) {
-	if e.hold != nil && !yield(step{e.key(), e.hold, e.client, e.fn, e.mode}) {
+	if e.hold != nil && !yield(step{e.key(), e.hold, e.client, nil, e.fn, e.mode}) {
 		return
 	}
 	if e.crowd != nil {
 		for w := e.crowd.holders.first; w != nil; w = w.next {
-			if !yield(step{e.key(), w.hold, w.client, w.fn, w.mode}) {
+			if !yield(step{e.key(), w.hold, w.client, w.task, w.fn, w.mode}) {
 				return
 			}
 		}
@@ -123,6 +121,9 @@ func (g *graph) remove(w *wait) {
 func (g *graph) unlink(w *wait) (idle chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if w.gone {
+		return w.idle
+	}
 	for i, h := range w.lineage {
 		l := &w.links[i]
 		if l.next != nil {

@@ -56,10 +56,16 @@
 //
 // # Clients
 //
-// A [Client] is the identity of a worker. Wrap what a worker pool runs with
-// [Worker], and errors and snapshots say which worker it is. Closing a client
-// takes away all that it holds and waits for. It does not stop its goroutines:
-// close it when its worker is dead.
+// A [Client] is the identity of a worker: errors and snapshots say which worker
+// it is. Closing a client takes away all that it holds and waits for. It does not
+// stop its goroutines: close it when its worker is dead.
+//
+// # Worker pools
+//
+// A [Group] runs tasks, so many at a time, each under its key. A task whose key
+// is busy waits in the key's queue and takes neither a goroutine nor a place among
+// those that run, so that a busy key keeps no other from running. With any other
+// pool wrap what it runs with [Worker].
 //
 // # Testing
 //

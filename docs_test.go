@@ -124,43 +124,59 @@ func TestRuleNumbers(t *testing.T) {
 	}
 }
 
-// TestReadmeExample compares the README's first Go block with the body of
-// Example, which is compiled and run.
-func TestReadmeExample(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
+// TestReadmeExamples compares Go blocks of the README with the bodies of
+// examples, which are compiled and run: the first, and the two on worker pools.
+func TestReadmeExamples(t *testing.T) {
+	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	_, rest, ok := strings.Cut(string(readme), "```go\n")
+	readme := string(text)
+	_, pools, ok := strings.Cut(readme, "\n## Worker pools\n")
 	require.True(t, ok)
-	block, _, ok := strings.Cut(rest, "```\n")
-	require.True(t, ok)
+	pools, _, _ = strings.Cut(pools, "\n## ")
+	require.Len(t, goBlocks(pools), 2)
+	for _, c := range []struct{ block, file, name string }{
+		{goBlocks(readme)[0], "example_test.go", "Example"},
+		{goBlocks(pools)[0], "example_group_test.go", "ExampleGroup"},
+		{goBlocks(pools)[1], "example_test.go", "ExampleWorker"},
+	} {
+		body, output := example(t, c.file, c.name)
+		assert.Equal(t, body, strings.TrimSpace(c.block), c.name)
+		assert.Contains(t, readme, "It prints `"+output+"`", c.name)
+	}
+}
 
-	const name = "example_test.go"
-	src, err := os.ReadFile(name)
+// example returns what the example does, and its one line of output.
+func example(t *testing.T, file, name string) (body, output string) {
+	src, err := os.ReadFile(file)
 	require.NoError(t, err)
 	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, name, src, 0)
+	parsed, err := parser.ParseFile(fset, file, src, 0)
 	require.NoError(t, err)
-	body := ""
-	for _, d := range file.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "Example" {
+	for _, d := range parsed.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == name {
 			body = string(src[fset.Position(f.Body.Lbrace).Offset+1 : fset.Position(f.Body.Rbrace).Offset])
 		}
 	}
 	body, output, ok := strings.Cut(body, "\t// Output: ")
-	require.True(t, ok)
-	body = strings.ReplaceAll(body, "\n\t", "\n")
-	assert.Equal(t, strings.TrimSpace(body), strings.TrimSpace(block))
-	assert.Contains(t, string(readme), "It prints `"+strings.TrimSpace(output)+"`")
+	require.True(t, ok, name)
+	return strings.TrimSpace(strings.ReplaceAll(body, "\n\t", "\n")), strings.TrimSpace(output)
+}
+
+func goBlocks(markdown string) []string {
+	blocks := strings.Split(markdown, "```go\n")[1:]
+	for i, b := range blocks {
+		blocks[i], _, _ = strings.Cut(b, "```\n")
+	}
+	return blocks
 }
 
 // TestReadmeBlocks parses every Go block of the README.
 func TestReadmeBlocks(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	blocks := strings.Split(string(readme), "```go\n")[1:]
+	blocks := goBlocks(string(readme))
 	require.NotEmpty(t, blocks)
 	for i, b := range blocks {
-		b, _, _ = strings.Cut(b, "```")
 		b = strings.ReplaceAll(b, "\t...\n", "")
 		_, err := parser.ParseFile(token.NewFileSet(), "block", "package p\nfunc _() {\n"+b+"\n}", 0)
 		assert.NoError(t, err, "block %d", i+1)

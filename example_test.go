@@ -272,26 +272,26 @@ func ExampleClient_Close() {
 
 func ExampleWorker() {
 	g, ctx := errgroup.WithContext(context.Background())
-	var done [2]int
+	var done [2]int // by tenant
 	for i := range 4 {
-		g.Go(func() error {
-			return processlock.Worker(fmt.Sprintf("worker-%d", i), func(ctx context.Context) error {
-				for n := range 10 {
-					tenant := n % 2
-					err := processlock.WithLock(ctx, []any{"tenant", tenant}, func(context.Context) error {
-						done[tenant]++
-						return nil
-					})
-					if err != nil {
-						return err
-					}
+		work := processlock.Worker(fmt.Sprintf("worker-%d", i), func(ctx context.Context) error {
+			for n := range 10 {
+				tenant := n % 2
+				err := processlock.WithLock(ctx, []any{"tenant", tenant}, func(context.Context) error {
+					done[tenant]++
+					return nil
+				})
+				if err != nil {
+					return err
 				}
-				return nil
-			})(ctx)
+			}
+			return nil
 		})
+		g.Go(func() error { return work(ctx) })
 	}
-	fmt.Println(g.Wait(), done)
-	// Output: <nil> [20 20]
+	err := g.Wait()
+	fmt.Println(done, err)
+	// Output: [20 20] <nil>
 }
 
 func ExampleCoordinator_Shutdown() {

@@ -6,7 +6,8 @@ import "context"
 type lineageKey struct{}
 
 // hold is what fn's context is: the caller's context, and the lock that fn
-// runs under. It is not changed once it holds and never reused, so its address
+// runs under. It is not changed once it holds, but for the Context of a Group's
+// task, which is made when that starts; and it is never reused, so its address
 // stands for one acquisition for ever: an entry that names it as holder is held by it, and
 // one that doesn't is not, whatever has become of the entry since. User code
 // may keep it; it is small and leads to the coordinator only.
@@ -32,6 +33,7 @@ type scope struct {
 	coordinator *Coordinator // what package-level calls use; nil: Default
 	client      *Client      // innermost of any coordinator; Client.outer leads on
 	hold        *hold        // innermost hold of the lineage
+	slot        *slot        // of the innermost Group task
 	standard    bool         // see fromStandardLibrary
 }
 
@@ -98,10 +100,12 @@ func (h *hold) live() (Key, bool) {
 func Detach(ctx context.Context) context.Context {
 	check(ctx, false)
 	h, s := lineageOf(ctx)
-	if h == nil {
+	if h == nil && (s == nil || s.slot == nil) {
 		return ctx
 	}
-	return s.with(scope{Context: ctx})
+	d := s.with(scope{Context: ctx})
+	d.slot = nil // nor is it the Group task's that it outlives
+	return d
 }
 
 // with returns n, with what it leaves open from s, which may be nil. The hold
@@ -114,6 +118,9 @@ func (s *scope) with(n scope) *scope {
 		}
 		if n.client == nil {
 			n.client = s.client
+		}
+		if n.slot == nil {
+			n.slot = s.slot
 		}
 	}
 	return &n

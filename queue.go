@@ -19,6 +19,7 @@ type claim struct {
 	fn     uintptr
 	mode   Mode
 	wait   *wait // in the wait-for graph, if the request has a lineage
+	task   *task // whose request it is, if it is one of a Group
 
 	// state goes from queued to granted, or to ended if somebody else takes
 	// the claim out of the queue, both under the mutex and both with a token in
@@ -32,9 +33,10 @@ type claim struct {
 	since atomic.Int64
 
 	// port is where the grant arrives; capacity 1. A claim that never waits has
-	// none.
+	// none, nor has a task's, which is told.
 	port    chan struct{}
 	bubbled bool // port was made in a testing/synctest bubble, and is fatal outside
+	noted   bool // granted, and since is written; for a task's, it is counted
 
 	// gen is the crowd's when the claim queued; see crowd.spare.
 	gen uint32
@@ -146,7 +148,7 @@ func newClaim() *claim {
 
 // reset forgets the request, so that a kept claim keeps nothing alive.
 func (w *claim) reset() {
-	w.entry, w.hold, w.client, w.wait, w.all, w.fn, w.next = nil, nil, nil, nil, nil, 0, nil
+	w.entry, w.hold, w.client, w.wait, w.all, w.fn, w.noted, w.next = nil, nil, nil, nil, nil, 0, false, nil
 }
 
 // discard keeps w, which has a port, for a key to come.
@@ -159,6 +161,9 @@ func (w *claim) discard() {
 // recycle keeps w, which is in no list, for reuse. c is the crowd that it
 // served, if that still serves the same entry.
 func (s *shard) recycle(w *claim, c *crowd) {
+	if w.task != nil {
+		return // a part of the task
+	}
 	gen := w.gen
 	w.reset()
 	switch {
@@ -293,7 +298,7 @@ func (s *shard) expel(which func(*claim) bool) {
 				e.dequeue(w)
 				w.client.leave()
 				w.state.Store(stateEnded)
-				w.port <- struct{}{}
+				w.tell()
 			}
 		}
 		e.grantNext()
@@ -322,8 +327,41 @@ func (e *entry) grantNext() {
 		e.mode, held = w.mode, true
 		e.shard.held++
 		w.state.Store(stateGranted)
-		w.port <- struct{}{}
+		if w.task != nil {
+			e.shard.grantTask(w)
+		} else {
+			w.port <- struct{}{}
+		}
 	}
+}
+
+// tell lets the request know that its claim was ended. Called under the shard's
+// mutex.
+func (w *claim) tell() {
+	if w.task != nil {
+		w.task.told()
+		return
+	}
+	w.port <- struct{}{}
+}
+
+// grantTask tells a task of its grant and counts it. A request that somebody
+// awaits is counted when it resumes; a task may still have to wait for a slot
+// then, holding its key. One whose group has ended is going to be dropped, and
+// counted then, as if the grant had not come before.
+func (s *shard) grantTask(w *claim) {
+	if w.task.told() {
+		s.countTask(w)
+	}
+}
+
+// countTask counts the grant of a task's claim. Called under mu.
+func (s *shard) countTask(w *claim) {
+	now := clock()
+	w.noted = true
+	s.addWait(elapsed(w.since.Load(), now))
+	w.since.Store(now)
+	s.taken++
 }
 
 // dropInline ends the hold of the holder without a claim.

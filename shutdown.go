@@ -70,7 +70,8 @@ func (c *Coordinator) Shutdown(ctx context.Context) error {
 	c.check()
 	c.start()
 	var lineage []*hold
-	for h, _ := lineageOf(ctx); h != nil; h = h.outer() {
+	h, scope := lineageOf(ctx)
+	for ; h != nil; h = h.outer() {
 		lineage = append(lineage, h)
 	}
 	c.sweep()
@@ -86,6 +87,10 @@ func (c *Coordinator) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	defer c.drain.forget(port)
+	if scope != nil { // what is held may be by tasks that wait for the caller's slot
+		scope.slot.park()
+		defer scope.slot.unpark()
+	}
 	select {
 	case <-port:
 		return nil

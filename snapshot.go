@@ -53,6 +53,7 @@ type Waiter struct {
 // requestRow is a holder or waiter as copied under a shard's mutex.
 type requestRow struct {
 	client  *Client
+	task    *task
 	fn      uintptr
 	mode    Mode
 	since   int64
@@ -112,7 +113,7 @@ func (s *shard) copyRows(rows []lockRow) []lockRow {
 				st := w.state.Load() // before since, which is written before it
 				r := w.row()
 				r.running = w.running(st)
-				if st == stateGranted {
+				if st == stateGranted && w.task == nil && !w.noted {
 					r.since = justNow
 				}
 				l.holders = append(l.holders, r)
@@ -127,18 +128,25 @@ func (s *shard) copyRows(rows []lockRow) []lockRow {
 }
 
 func (w *claim) row() requestRow {
-	r := requestRow{client: w.client, fn: w.fn, mode: w.mode, since: w.since.Load()}
+	r := requestRow{client: w.client, task: w.task, fn: w.fn, mode: w.mode, since: w.since.Load()}
 	if w.wait != nil {
 		r.lineage = w.wait.lineage
 	}
 	return r
 }
 
-func (r requestRow) clientName() string {
-	if r.client == nil {
-		return ""
+func (r requestRow) clientName() string { return clientName(r.client, r.task) }
+
+// clientName is the name by which a request goes. A task has the name of the
+// client that it will get before it has the client.
+func clientName(c *Client, t *task) string {
+	switch {
+	case t != nil:
+		return t.name()
+	case c != nil:
+		return c.name
 	}
-	return r.client.name
+	return ""
 }
 
 // at returns when r began, given that it was now when the wall clock said taken.

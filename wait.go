@@ -11,7 +11,8 @@ import (
 func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 	start := w.since.Load()
 	count := &s.stats.canceled
-	resumed, waited := false, w.wait == nil
+	resumed, waited, parked := false, w.wait == nil, false
+	var back <-chan struct{} // where the slot of a Group's task comes back
 	defer func() {
 		if a.all == nil {
 			a.stopTimer()
@@ -21,6 +22,12 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 			if waited {
 				s.addWait(elapsed(start, clock()))
 			}
+		}
+		if parked {
+			back = a.slot.reclaim()
+		}
+		if back != nil {
+			<-back
 		}
 	}()
 	if w.wait != nil {
@@ -34,8 +41,13 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 		waited = true
 	}
 
+	if a.slot != nil {
+		a.slot.park()
+		parked = true
+	}
 	timedOut, canceled := false, false
-	if done, expired := a.ctx.Done(), a.expired(); done == nil && expired == nil {
+	done, expired := a.ctx.Done(), a.expired()
+	if done == nil && expired == nil {
 		<-w.port
 	} else {
 		select {
@@ -51,6 +63,22 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 		}
 	}
 
+	var now int64
+	if parked && !canceled && !timedOut {
+		back, parked = a.slot.reclaim(), false
+		if back != nil {
+			// It has its key. The wait for the slot is none for a key, but must
+			// not keep the key from others either when nothing will come of it.
+			now = clock()
+			s.note(w, now)
+			select {
+			case <-back:
+				back = nil
+			case <-done:
+				canceled = true
+			}
+		}
+	}
 	// Grant or not, a context that is done wins.
 	err = ended(a.ctx)
 	if err == nil && canceled { // Done sent a value, whatever that is to mean
@@ -60,9 +88,10 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 		count = &s.stats.unavailable
 		return ErrWaitTimeout
 	}
-	var now int64
 	if err == nil {
-		now = clock()
+		if now == 0 {
+			now = clock()
+		}
 		w.since.Store(now) // before it shows as running
 		if !w.state.CompareAndSwap(stateGranted, a.resumed()) {
 			err = a.closedReason()
@@ -82,6 +111,15 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 	}
 	g.claim = w
 	return nil
+}
+
+// note writes down since when w, which has been granted, holds its key, before
+// it goes on.
+func (s *shard) note(w *claim, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.since.Store(now)
+	w.noted = true
 }
 
 // closedReason is the reason of a call that Client.Close or Shutdown ended. If

@@ -1,0 +1,76 @@
+package processlock_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/dbx-tools/processlock"
+)
+
+// A panic in a task is not caught: it ends the process, with its value and its
+// stack, whatever the task holds and whoever waits for it. Wait does not return
+// before, which would let a program exit as if all were well.
+//
+// Rule 15.
+func TestGroupPanicEndsTheProcess(t *testing.T) {
+	for name, do := range map[string]func(g *processlock.Group){
+		"Go":           func(g *processlock.Group) { g.Go(gtPanics) },
+		"GoLocked":     func(g *processlock.Group) { g.GoLocked("k", gtPanics) },
+		"All":          func(g *processlock.Group) { g.GoLocked(processlock.All("k", "l"), gtPanics) },
+		"others queue": func(g *processlock.Group) { g.GoLocked("k", gtPanics); g.GoLocked("k", gtExits) },
+		"others have no slot": func(g *processlock.Group) {
+			g.SetLimit(1)
+			g.Go(gtPanics)
+			g.Go(gtExits)
+		},
+		"in a call": func(g *processlock.Group) {
+			g.GoLocked("k", func(ctx context.Context) error { return processlock.WithLock(ctx, "l", gtPanics) })
+		},
+		"while it fails": func(g *processlock.Group) {
+			g.GoLocked("k", func(ctx context.Context) error {
+				defer func() { panic("gt: boom") }()
+				return errGt
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const env = "PROCESSLOCK_GT_CHILD"
+			if os.Getenv(env) == t.Name() {
+				g, _ := processlock.NewGroup(context.Background(), "g")
+				do(g)
+				_ = g.Wait()
+				os.Exit(0)
+			}
+			exe, err := os.Executable()
+			require.NoError(t, err)
+			pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^") + "$"
+			for range 5 { // it must lose every race
+				cmd := exec.CommandContext(t.Context(), exe, "-test.run="+pattern)
+				cmd.Env = append(os.Environ(), env+"="+t.Name(), "GORACE=atexit_sleep_ms=0")
+				out, err := cmd.CombinedOutput()
+				require.Error(t, err, "it ended well:\n%s", out)
+				assert.Equal(t, 2, cmd.ProcessState.ExitCode())
+				assert.Contains(t, string(out), "panic: gt: boom")
+				if name != "while it fails" {
+					assert.Contains(t, string(out), "gtPanics", "where it came from")
+				}
+				assert.NotContains(t, string(out), "another task ran")
+			}
+		})
+	}
+}
+
+func gtPanics(context.Context) error { panic("gt: boom") }
+
+func gtExits(context.Context) error {
+	_, _ = os.Stdout.WriteString("another task ran\n")
+	os.Exit(0)
+	return nil
+}

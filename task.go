@@ -1,0 +1,310 @@
+package processlock
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// task is one call of Go or GoLocked. Until it starts it is in one of its
+// group's lists, or it is owned: by the goroutine that works on it, outside all
+// locks. What happens to it meanwhile waits until the owner lets go.
+type task struct {
+	group   *Group
+	fn      func(context.Context) error
+	number  int
+	several *severalKeys // nil: one key at most, whose claim is claim
+	key     Key          // the last asked for
+	timer   *time.Timer  // of MaxWait, from the first wait on
+	claim   claim
+
+	// Guarded by group.mu.
+	prev, next *task
+	waits      bool // it is in group.waiting
+	owned      bool
+	news       bool // its claim was granted or ended since the owner looked
+	late       bool // MaxWait has run out
+}
+
+// severalKeys is what a task needs that asks for several keys, or with
+// Reentrant, where what is there may be another's hold.
+type severalKeys struct {
+	settings
+	keys  []Key
+	got   grants
+	all   atomic.Uint32
+	taken []*hold // of got, without what was there
+	claim *claim  // the last asked for, if it isn't got yet
+
+	exempt bool // from Shutdown, once and for all
+}
+
+type taskList struct{ first, last *task }
+
+func (l *taskList) push(t *task) {
+	t.prev = l.last
+	if l.last == nil {
+		l.first = t
+	} else {
+		l.last.next = t
+	}
+	l.last = t
+}
+
+func (l *taskList) remove(t *task) {
+	if t.prev == nil {
+		l.first = t.next
+	} else {
+		t.prev.next = t.next
+	}
+	if t.next == nil {
+		l.last = t.prev
+	} else {
+		t.next.prev = t.prev
+	}
+	t.prev, t.next = nil, nil
+}
+
+// name is that of the task's client.
+func (t *task) name() string { return t.group.name + "-" + strconv.Itoa(t.number) }
+
+// ask asks for the one key of t. Here and below, the caller owns t and gives it
+// up.
+func (t *task) ask(k Key, s settings) {
+	a := attempt{call: t.group.base, own: &t.claim}
+	a.settings = s
+	t.key, t.claim.task = k, t
+	g := grant{hold: &hold{Context: a.ctx}}
+	switch queued, err := t.request(&a, k, &g); {
+	case err != nil:
+		t.refuse(err)
+	case queued:
+		t.settle()
+	default:
+		t.getReady()
+	}
+}
+
+// askAll asks for keys one after the other.
+func (t *task) askAll(keys []Key, s settings) {
+	t.several = &severalKeys{keys: keys, settings: s}
+	t.several.all.Store(stateTaken)
+	if t.askOn() {
+		t.settle()
+	}
+}
+
+// askOn goes on with that until a key has to be waited for, and reports whether
+// one has; if not, t has been given up.
+func (t *task) askOn() (queued bool) {
+	v := t.several
+	for len(v.got.list) < len(v.keys) {
+		k := v.keys[len(v.got.list)]
+		t.key = k
+		if len(v.got.list) > 0 && t.group.over() { // GoLocked has asked before the first
+			t.drop()
+			return false
+		}
+		v.claim = &claim{task: t}
+		a := attempt{call: t.group.base, own: v.claim, all: &v.all, taken: v.taken}
+		a.settings, a.exempt = v.settings, v.exempt
+		g := grant{hold: &hold{Context: v.got.context(a.ctx)}}
+		queued, err := t.request(&a, k, &g)
+		v.exempt = a.exempt
+		if err != nil {
+			t.refuse(err)
+			return false
+		}
+		if queued {
+			return true
+		}
+		t.add(g)
+	}
+	t.getReady()
+	return false
+}
+
+// add adds g to what t has got.
+func (t *task) add(g grant) {
+	v := t.several
+	v.got.list, v.claim = append(v.got.list, g), nil
+	if !g.reentrant {
+		v.taken = append(v.taken, g.hold)
+	}
+}
+
+// request makes one request and reports whether it waits.
+func (t *task) request(a *attempt, k Key, g *grant) (queued bool, err error) {
+	done := false
+	defer func() {
+		if !done { // user code panicked: a context of the lineage, or on a cycle
+			t.giveUp()
+			t.end(nil)
+		}
+	}()
+	a.fn = funcAddr(t.fn)
+	hash := k.hash()
+	s := a.coordinator.shardOf(hash)
+	w, err := a.ask(s, &k, hash, g)
+	if w != nil && w.wait != nil {
+		if err = w.wait.search(); err != nil {
+			waits.remove(w.wait)
+			s.count(&s.stats.deadlocks)
+			w = nil
+		} else {
+			s.count(&s.stats.waited)
+		}
+	}
+	done = true
+	if w != nil && a.maxWait > 0 && t.timer == nil {
+		t.timer = time.AfterFunc(a.maxWait, t.expire)
+	}
+	return w != nil, err
+}
+
+// told is called when t's claim was granted or ended, under its shard's mutex.
+// It reports whether anything will come of a grant.
+func (t *task) told() bool {
+	g := t.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t.owned {
+		t.news = true
+		return !g.canceled
+	}
+	g.take(t)
+	if t.complete() {
+		g.enlist(t) // here and now: slots go to the first granted first
+		return true
+	}
+	t.owned, t.news = true, true // there is more to do than can be done here
+	g.news.push(t)
+	g.summon()
+	return true
+}
+
+// current returns w's state, once t has been told of it: that is done in the
+// critical section in which it changes. w may be nil.
+func (w *claim) current() uint32 {
+	if w == nil {
+		return stateQueued
+	}
+	s := w.entry.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return w.state.Load()
+}
+
+// complete reports whether t has got all its keys with the one that it asked
+// for last, which it need not wait for any more.
+func (t *task) complete() bool {
+	w := t.asked()
+	if w.state.Load() != stateGranted {
+		return false
+	}
+	v := t.several
+	return v == nil || len(v.got.list)+1 == len(v.keys)
+}
+
+// collect adds the key asked for last, which was granted, to what t has got, or
+// reports that Client.Close has taken it back.
+func (t *task) collect() bool {
+	w := t.asked()
+	if w == nil {
+		return true // granted on arrival, or no key
+	}
+	if w.wait != nil {
+		waits.remove(w.wait)
+	}
+	if t.several == nil {
+		return w.state.Load() == stateGranted
+	}
+	if !w.state.CompareAndSwap(stateGranted, stateTaken) {
+		return false
+	}
+	w.entry.shard.recount(w)
+	t.add(grant{hold: w.hold, claim: w})
+	return true
+}
+
+// expire is called when MaxWait has run out.
+func (t *task) expire() {
+	g := t.group
+	g.mu.Lock()
+	t.late = true
+	mine := t.waits
+	if mine {
+		g.take(t)
+		t.owned = true
+	}
+	g.mu.Unlock()
+	if mine {
+		t.settle()
+	}
+}
+
+// settle does what has become due, until t waits on or has been given up.
+func (t *task) settle() {
+	for {
+		late, canceled, left := t.letGo()
+		if left {
+			return
+		}
+		w := t.asked()
+		st := w.current()
+		switch {
+		case st == stateEnded:
+			t.refuse(t.group.closedReason())
+			return
+		case canceled:
+			t.drop()
+			return
+		case st != stateQueued && t.complete():
+			t.getReady()
+			return
+		case st != stateQueued:
+			if !t.collect() {
+				t.refuse(t.group.closedReason())
+				return
+			}
+			if !t.askOn() {
+				return
+			}
+		case late && w.entry.shard.leave(w):
+			s := w.entry.shard
+			s.addWait(elapsed(w.since.Load(), clock()))
+			s.count(&s.stats.unavailable)
+			t.refuse(ErrWaitTimeout)
+			return
+		}
+	}
+}
+
+// letGo leaves t to whoever has news of it, if it waits, or tells what there is
+// to do.
+func (t *task) letGo() (late, canceled, left bool) {
+	g := t.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t.news || t.late || g.canceled {
+		t.news = false
+		return t.late, g.canceled, false
+	}
+	t.owned, t.waits = false, true
+	g.waiting.push(t)
+	return false, false, true
+}
+
+// asked returns the claim of the key asked for last, if there is one that is
+// not among those got.
+func (t *task) asked() *claim {
+	w := &t.claim
+	if t.several != nil {
+		w = t.several.claim
+	}
+	if w == nil || w.entry == nil {
+		return nil
+	}
+	return w
+}

@@ -1,0 +1,279 @@
+package processlock
+
+import (
+	"context"
+	"runtime/pprof"
+)
+
+// getReady makes t, which has its keys, wait for a slot.
+func (t *task) getReady() {
+	g := t.group
+	g.mu.Lock()
+	canceled := g.canceled
+	if !canceled {
+		g.enlist(t)
+	}
+	g.mu.Unlock()
+	if canceled {
+		t.drop()
+	}
+}
+
+// enlist does that under mu.
+func (g *Group) enlist(t *task) {
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.owned = false
+	g.ready.push(t)
+	g.dispatch()
+}
+
+// take takes t out of those that wait. Called under mu.
+func (g *Group) take(t *task) {
+	g.waiting.remove(t)
+	t.waits = false
+}
+
+// summon makes sure that somebody sees to the news. Called under mu.
+func (g *Group) summon() {
+	if !g.moving && g.news.first != nil {
+		g.moving = true
+		go g.move()
+	}
+}
+
+// move sees to the tasks that need more than a word under a mutex: those that
+// ask for another key, and those that end without having run. It is there while
+// there are any.
+func (g *Group) move() {
+	pprof.SetGoroutineLabels(g.ctx)
+	for {
+		g.mu.Lock()
+		t := g.news.first
+		if t == nil {
+			g.moving = false
+			g.mu.Unlock()
+			return
+		}
+		g.news.remove(t)
+		g.mu.Unlock()
+		t.settle()
+	}
+}
+
+// run runs t, which has its keys and a slot, in a goroutine of its own.
+func (t *task) run() {
+	g := t.group
+	pprof.SetGoroutineLabels(g.ctx)
+	s := &slot{group: g, held: true}
+	ctx, c, err := t.start(s)
+	if err != nil || c == nil {
+		defer s.end()
+		if c != nil {
+			c.Close()
+		}
+		if err != nil {
+			t.refuse(err)
+		} else {
+			t.drop()
+		}
+		return
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			// It ends the process, as [sync.WaitGroup.Go] sees to it: if the
+			// task ended first, Wait could return and the program exit before.
+			panic(v)
+		}
+		defer s.end()
+		if err != nil {
+			g.abandon() // before a release lets another task start
+		}
+		t.release(&err)
+		c.Close()
+		if err != nil {
+			g.fail(err)
+		}
+		t.end(nil)
+	}()
+	err = t.fn(ctx)
+}
+
+// start makes t's client and fn's context, and the client the holder of t's
+// keys. It returns no client if the group has ended, and an error if
+// Client.Close has taken a key back.
+func (t *task) start(s *slot) (context.Context, *Client, error) {
+	g := t.group
+	if g.ended() != nil {
+		return nil, nil, nil
+	}
+	if !t.collect() {
+		return nil, nil, g.closedReason()
+	}
+	c := &Client{name: t.name(), coordinator: g.base.coordinator}
+	if g.scope != nil {
+		c.outer = g.scope.client
+	}
+	ctx, cancel := context.WithCancelCause(g.ctx)
+	c.cancel = cancel
+	ctx = g.scope.with(scope{Context: ctx, client: c, hold: g.base.hold, slot: s})
+	v := t.several
+	if v == nil {
+		if t.claim.entry == nil { // no key
+			return ctx, c, nil
+		}
+		t.claim.hold.Context = ctx
+		if !t.claim.adopt(c) || !t.claim.state.CompareAndSwap(stateGranted, stateRunning) {
+			return ctx, c, g.closedReason()
+		}
+		return t.claim.hold, c, nil
+	}
+	for i, first := 0, true; i < len(v.got.list); i++ {
+		if got := v.got.list[i]; !got.reentrant {
+			if first {
+				got.hold.Context, first = ctx, false
+			}
+			got.claim.adopt(c)
+		}
+	}
+	v.got.running = v.all.CompareAndSwap(stateTaken, stateRunning)
+	if !v.got.running {
+		t.key = v.got.revoked(v.keys)
+		return ctx, c, g.closedReason()
+	}
+	return v.got.context(ctx), c, nil
+}
+
+// adopt makes c the client of w, which holds its key, or reports that it was
+// taken back.
+func (w *claim) adopt(c *Client) bool {
+	s := w.entry.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.state.Load() == stateRevoked {
+		return false
+	}
+	w.client.leave()
+	c.enter()
+	w.client = c
+	return true
+}
+
+// release gives t's keys up after fn has run.
+func (t *task) release(err *error) {
+	switch {
+	case t.several != nil:
+		t.several.got.end(err)
+	case t.claim.entry != nil:
+		g := grant{hold: t.claim.hold, claim: &t.claim}
+		g.end(err)
+	}
+}
+
+// giveUp takes t, whose fn has not run, out of its queue and gives up what it
+// has got.
+func (t *task) giveUp() {
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	if w := t.asked(); w != nil {
+		w.entry.shard.forsake(w, t.group.closed())
+	}
+	if v := t.several; v != nil {
+		var none error
+		v.got.end(&none)
+	}
+}
+
+// forsake ends a task's claim, wherever it is by now. If it has not been counted
+// as granted it is counted as what it ended by: closed, or its context.
+func (s *shard) forsake(w *claim, closed bool) {
+	if w.wait != nil {
+		waits.remove(w.wait)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := s.held
+	st := w.state.Load()
+	switch st {
+	case stateLeft: // counted by whoever took it out
+		return
+	case stateQueued:
+		w.entry.dequeue(w)
+		w.client.leave()
+		w.entry.grantNext()
+	case stateGranted:
+		w.entry.dropHolder(w)
+		w.entry.settle()
+	}
+	if !w.noted {
+		if closed || st == stateEnded || st == stateRevoked {
+			s.stats.closed++
+		} else {
+			s.stats.canceled++
+		}
+		s.addWait(elapsed(w.since.Load(), clock()))
+	}
+	w.state.Store(stateLeft)
+	s.report(held)
+}
+
+// recount counts a grant that was not expected to come to anything, if that is
+// what w's was.
+func (s *shard) recount(w *claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !w.noted {
+		s.countTask(w)
+	}
+}
+
+// drop ends t, since its group starts no task any more. What is wrong with the
+// group is no error of t's, unless it is that the client was closed under which
+// t has asked for a key: then it ends as a call does.
+func (t *task) drop() {
+	g := t.group
+	if t.key != (Key{}) && g.closed() {
+		if v := t.several; v != nil && len(v.got.list) == len(v.keys) {
+			t.key = v.got.revoked(v.keys)
+		}
+		t.refuse(g.closedReason())
+		return
+	}
+	t.giveUp()
+	t.end(&g.dropped)
+}
+
+// refuse ends t, which doesn't get its key. err is told by identity: the reason
+// of a context may be anything.
+func (t *task) refuse(err error) {
+	switch err {
+	case ErrUnavailable, ErrWaitTimeout, ErrQueueFull:
+		t.giveUp()
+		t.end(&t.group.skipped)
+	default:
+		t.fail(&AcquireError{t.key, err})
+	}
+}
+
+// fail ends t, which is the group's error.
+func (t *task) fail(err error) {
+	t.group.fail(err)
+	t.giveUp()
+	t.end(nil)
+}
+
+// end takes t off the group's accounts.
+func (t *task) end(count *int) {
+	g := t.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if count != nil {
+		*count++
+	}
+	if g.left--; g.left == 0 && g.done != nil {
+		g.waited = true
+		close(g.done)
+	}
+}
