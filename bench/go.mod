@@ -6,6 +6,7 @@ require (
 	github.com/dbx-tools/processlock v0.0.0
 	github.com/hashicorp/vault/sdk v0.25.1
 	github.com/moby/locker v1.0.1
+	github.com/panjf2000/ants/v2 v2.12.1
 	github.com/puzpuzpuz/xsync/v4 v4.5.0
 	golang.org/x/sync v0.25.0
 	gonum.org/v1/plot v0.17.0

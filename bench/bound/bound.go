@@ -41,6 +41,7 @@ func All(s workload.Size) []Bound {
 		many   = Growth(workload.Growths[len(workload.Growths)-1])
 		few    = Growth(workload.Growths[0])
 	)
+	pools, _ := workload.PoolNames()
 	const ns, allocs, bytes = measure.NsPerOp, measure.AllocsPerOp, measure.BytesPerOp
 	return []Bound{
 		{What: "string key, uncontended", Than: "x map+Mutex", Limit: 0.8, Guard: 1.6, Of: ratio(ns, one, "processlock", "key=string", "map+Mutex", "key=string")},
@@ -67,6 +68,8 @@ func All(s workload.Size) []Bound {
 		{What: fmt.Sprintf("cancel in the middle of %d", s.Crowd), Than: fmt.Sprintf("x of %d (constant, read as 1.5)", 2*s.Cancels), Limit: 1.5, Of: across(ns, long, short)},
 		{What: fmt.Sprintf("%d keys held", s.Burst), Than: "B a key beyond the hold of 24", Limit: 100, Guard: 130, Of: plus(-24, value(workload.HeldPerKey, 1, memory, "processlock", ""))},
 		{What: "after their release", Than: "MB above the start", Limit: 1, Guard: 1.5, Of: value(workload.Kept, 1e-6, memory, "processlock", "")},
+		{What: "task of a Group that waits", Than: "B", Limit: 256, Guard: 270, Of: value(workload.QueuedPerTask, 1, pools, "processlock", "")},
+		{What: "goroutines of a Group with a limit of 8", Than: "at most", Limit: 12, Guard: 16, Of: value(workload.Goroutines, 1, pools, "processlock", "")},
 		{What: fmt.Sprintf("nested, %d others wait, none reachable", s.Nested), Than: "us", Limit: 20, Of: value(ns, 1e-3, search, "processlock", "shape=unreachable")},
 		{What: "nested, all of them wait for its key", Than: "us", Limit: 20, Of: value(ns, 1e-3, search, "processlock", "shape=samekey")},
 		{What: "nested, a chain of them", Than: "ns a link", Limit: 400, Of: value(ns, 1/float64(s.Nested), search, "processlock", "shape=chain")},

@@ -27,6 +27,7 @@ func everything(size workload.Size) *measure.Results {
 			r.Add([]measure.Sample{{Workload: w.Name, Impl: e.Name, Variant: e.Variant, Ops: 1, Values: map[string]float64{
 				measure.NsPerOp: 1, measure.BytesPerOp: 1, measure.AllocsPerOp: 1,
 				workload.P99: 1, workload.Spread: 1, workload.HeldPerKey: 1, workload.Kept: 1,
+				workload.QueuedPerTask: 1, workload.Goroutines: 1,
 			}}})
 		}
 	}

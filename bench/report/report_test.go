@@ -14,12 +14,12 @@ import (
 
 // The whole way, with figures of no worth.
 func TestWrite(t *testing.T) {
-	size := workload.Size{Burst: 2_000, Turns: 100, Crowd: 300, Nested: 50, Cancels: 20}
+	size := workload.Size{Burst: 2_000, Turns: 100, Crowd: 300, Nested: 50, Cancels: 20, Tasks: 500}
 	o := measure.Options{Rounds: 1, Time: time.Microsecond}
 	r := &Report{Machine: ThisMachine(), Options: o, Bounds: bound.All(size), Results: new(measure.Results)}
 	for _, w := range workload.All(size) {
 		switch family, _, _ := strings.Cut(w.Name, "/"); {
-		case w.Name == "Uncontended/keys=1", w.Name == "Hot/goroutines=2", family == "Waits", family == "Memory":
+		case w.Name == "Uncontended/keys=1", w.Name == "Hot/goroutines=2", family == "Waits", family == "Memory", family == "Pools":
 			r.Results.Add(measure.Run(w, o))
 			r.Workloads = append(r.Workloads, w)
 		}
@@ -34,6 +34,8 @@ func TestWrite(t *testing.T) {
 			"| contender | kind | exact | FIFO | ctx | callback |",
 			"| processlock key=string | ours | yes | yes | yes | yes |",
 			"| map+Mutex key=string | baseline | yes | - | - | - |",
+			"| us a task | half done ms | goroutines at most | B a queued task | x ours |",
+			"| ants+WithLock | rival | yes | - | yes | yes |",
 			"![Memory of a burst of keys](memory.svg)",
 		},
 		"raw.txt":      {"BenchmarkWaits/goroutines=16/hold=20µs/impl=ideal_queue-", " p99-ns"},

@@ -45,6 +45,9 @@ run in the format that benchstat reads, results.json the medians.
 - kind: a rival is a released module, a baseline the construction of one that
   can't be imported, a limit no keyed lock but what its parts cost alone.
 - x ours: the time in terms of processlock's, so more than 1 is slower than ours.
+- half done: when half of a pool's tasks had run. B a queued task: heap and stacks
+  of a task beyond the limit, while those that run don't end; empty for a pool that
+  takes no more than it can run.
 `)
 	for _, wl := range r.Workloads {
 		r.writeWorkload(w, wl)
@@ -89,6 +92,12 @@ var special = map[string][]column{
 		{"max us", workload.Max, 1e-3},
 		{"turns apart %", workload.Spread, 1},
 	},
+	"Pools": {
+		{"us a task", measure.NsPerOp, 1e-3},
+		{"half done ms", workload.HalfDone, 1e-6},
+		{"goroutines at most", workload.Goroutines, 1},
+		{"B a queued task", workload.QueuedPerTask, 1},
+	},
 	"Memory": {
 		{"B a key held", workload.HeldPerKey, 1},
 		{"kB kept", workload.Kept, 1e-3},
@@ -97,10 +106,11 @@ var special = map[string][]column{
 
 func (r *Report) writeWorkload(w io.Writer, wl workload.Workload) {
 	family, _, _ := strings.Cut(wl.Name, "/")
-	columns, timed := special[family], false
+	columns := special[family]
 	if columns == nil {
-		columns, timed = timing, true
+		columns = timing
 	}
+	timed := columns[0].unit == measure.NsPerOp
 	fmt.Fprintf(w, "\n## %s\n\n| contender | kind | exact | FIFO | ctx | callback |", wl.Name)
 	rule := "|---|---|---|---|---|---|"
 	for _, c := range columns {

@@ -59,11 +59,12 @@ type Size struct {
 	Crowd   int // waiters in the long queue
 	Nested  int // waiters around a deadlock search
 	Cancels int
+	Tasks   int // of a pool
 }
 
 var (
-	Full  = Size{Burst: 1_000_000, Turns: 16_000, Crowd: 100_000, Nested: 10_000, Cancels: 1000}
-	Quick = Size{Burst: 100_000, Turns: 2_000, Crowd: 20_000, Nested: 2_000, Cancels: 500}
+	Full  = Size{Burst: 1_000_000, Turns: 16_000, Crowd: 100_000, Nested: 10_000, Cancels: 1000, Tasks: 50_000}
+	Quick = Size{Burst: 100_000, Turns: 2_000, Crowd: 20_000, Nested: 2_000, Cancels: 500, Tasks: 10_000}
 )
 
 // All are the workloads, those that leave the largest heap last.
@@ -78,6 +79,7 @@ func All(s Size) []Workload {
 		hot(),
 		shared(),
 		[]Workload{storm(), percentiles(s.Turns)},
+		pools(s.Tasks),
 		cancelMiddle(s),
 		[]Workload{search(s.Nested), disjointGrowth(), memory(s.Burst)},
 	)

@@ -14,7 +14,7 @@ func (m noMeter) Report(value float64, unit string) { m.reported[unit] = value }
 // Every entrant of every workload does its task: none hangs, and with the race
 // detector none races.
 func TestEverybodyWorks(t *testing.T) {
-	tiny := Size{Burst: 2_000, Turns: 100, Crowd: 300, Nested: 50, Cancels: 20}
+	tiny := Size{Burst: 2_000, Turns: 100, Crowd: 300, Nested: 50, Cancels: 20, Tasks: 500}
 	seen := make(map[string]bool)
 	for _, w := range All(tiny) {
 		for _, e := range w.Entrants {

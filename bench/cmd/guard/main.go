@@ -27,7 +27,10 @@ var guarded = map[string][]string{
 	"Waits/goroutines=16/hold=20µs": {"processlock", "ideal queue"},
 	"Search/others=2000":            {"processlock"},
 	"Memory/keys=100000":            {"processlock"},
+	pools:                           {"processlock"},
 }
+
+var pools, _ = workload.PoolNames()
 
 func main() {
 	runtime.GOMAXPROCS(2)
