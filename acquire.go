@@ -48,6 +48,9 @@ func (q *call) lock(k Key, fn func(context.Context) error) (err error) {
 	if err := ended(q.ctx); err != nil {
 		return &AcquireError{k, err}
 	}
+	if q.coordinator.looked() {
+		return q.lockSeen(k, fn)
+	}
 	g := grant{hold: &hold{Context: q.ctx}}
 	hash := k.hash()
 	s := q.coordinator.shardOf(hash)
@@ -60,6 +63,26 @@ func (q *call) lock(k Key, fn func(context.Context) error) (err error) {
 	if g.reentrant {
 		return fn(q.ctx)
 	}
+	return fn(g.hold)
+}
+
+// lockSeen does what remains of lock where somebody looks.
+//
+//go:noinline
+func (q *call) lockSeen(k Key, fn func(context.Context) error) (err error) {
+	g := grant{hold: &hold{Context: q.ctx}}
+	t := q.sight(k)
+	a := attempt{call: *q, sight: t}
+	if err := a.contendSeen(&k, &g); err != nil {
+		return err
+	}
+	if g.reentrant {
+		defer g.end(&err)
+		return fn(q.ctx)
+	}
+	defer g.endSeen(t, &err)
+	t.granted()
+	defer endRegion(t.region(holdRegion))
 	return fn(g.hold)
 }
 
@@ -106,6 +129,8 @@ type attempt struct {
 
 	// own is the claim to use for the call of a Group task, which nobody awaits.
 	own *claim
+
+	sight *sight // nil: nobody looks
 
 	timer *time.Timer // of MaxWait, from the first wait on
 
@@ -161,7 +186,7 @@ func (a *attempt) ask(s *shard, k *Key, hash uint64, g *grant) (*claim, error) {
 	var port *claim // with a port, in case the queue has none to spare
 	graph := false  // the request enters the wait-for graph
 	var start int64 // when it began to wait, if it has to
-	if a.all == nil && a.mode == ModeExclusive && !a.ifAvailable && !a.coordinator.options.TrackHolds {
+	if a.all == nil && a.mode == ModeExclusive && !a.ifAvailable && !a.coordinator.options.TrackHolds && a.sight == nil {
 		start = clock() // take has seen the key held, so it nearly always will
 	}
 	for {
@@ -296,8 +321,12 @@ func (a *attempt) enter(s *shard, e *entry, k *Key, hash uint64, g *grant) (verd
 	w.hold, w.client, w.fn, w.mode, w.all = h, a.client, a.fn, a.mode, a.all
 	w.state.Store(a.resumed())
 	w.since.Store(0)
-	if a.coordinator.options.TrackHolds {
+	if a.sight != nil || a.coordinator.options.TrackHolds {
 		w.since.Store(clock())
+	}
+	if a.sight != nil {
+		a.sight.since = w.since.Load()
+		w.sight = a.sight
 	}
 	e.join(w)
 	s.taken++
@@ -359,6 +388,11 @@ func (a *attempt) queue(s *shard, e *entry, w *claim, h *hold, start int64) {
 	w.state.Store(stateQueued)
 	w.since.Store(start)
 	e.enqueue(w)
+	if a.sight != nil {
+		a.sight.start = start
+		a.sight.look(e)
+		w.sight = a.sight
+	}
 	if a.nested() {
 		w.wait = &wait{
 			ctx:     a.ctx,

@@ -2,13 +2,15 @@ package processlock
 
 import (
 	"context"
+	"runtime/trace"
 	"sync/atomic"
 )
 
 // grants are the keys that a call for several holds so far.
 type grants struct {
 	list    []grant
-	running bool // fn was started
+	sights  []*sight // of list's, as far as somebody looks
+	running bool     // fn was started
 }
 
 // lockAll runs fn under all the keys. They are taken one after the other in
@@ -31,6 +33,7 @@ func (q *call) lockAll(all Keys, fn func(context.Context) error) (err error) {
 		return err
 	}
 	gs.running = true
+	defer endRegion(gs.region())
 	return fn(gs.context(q.ctx))
 }
 
@@ -47,19 +50,53 @@ func (gs *grants) acquire(q *call, keys []Key) error {
 			}
 		}
 		g := grant{hold: &hold{Context: gs.context(a.ctx)}}
-		hash := k.hash()
-		if err := a.contend(a.coordinator.shardOf(hash), &k, hash, &g); err != nil {
-			return &AcquireError{k, err}
+		a.sight = nil
+		if a.coordinator.looked() {
+			a.sight = a.call.sight(k)
 		}
-		gs.list = append(gs.list, g)
+		if err := a.contendSeen(&k, &g); err != nil {
+			return err
+		}
+		gs.add(g, a.sight)
 		if !g.reentrant {
 			a.taken = append(a.taken, g.hold)
+			a.sight.granted()
 		}
 	}
 	if !a.all.CompareAndSwap(stateTaken, stateRunning) {
 		return &AcquireError{gs.revoked(keys), a.closedReason()} // Client.Close took one back
 	}
 	return nil
+}
+
+// add adds g, with t for those who look. A reentrant grant is none of theirs.
+func (gs *grants) add(g grant, t *sight) {
+	if t != nil && !g.reentrant {
+		for len(gs.sights) < len(gs.list) {
+			gs.sights = append(gs.sights, nil)
+		}
+		gs.sights = append(gs.sights, t)
+	}
+	gs.list = append(gs.list, g)
+}
+
+func (gs *grants) sight(i int) *sight {
+	if i < len(gs.sights) {
+		return gs.sights[i]
+	}
+	return nil
+}
+
+// region is the sights', with all their keys in the log, or nil.
+func (gs *grants) region() (r *trace.Region) {
+	for _, t := range gs.sights {
+		if r == nil {
+			r = t.region(holdRegion)
+		} else if t != nil && t.traced {
+			trace.Log(t.ctx, holdRegion, t.event.Key.String())
+		}
+	}
+	return r
 }
 
 // revoked returns the first key that was taken back.
@@ -87,11 +124,17 @@ func (gs *grants) context(ctx context.Context) context.Context {
 func (gs *grants) end(err *error) {
 	all := true
 	for i := len(gs.list) - 1; i >= 0; i-- {
-		if !gs.list[i].release() {
+		if !gs.list[i].release(gs.sight(i)) {
 			all = false
 		}
 	}
 	if !all && gs.running {
 		*err = lost(*err)
+	}
+	if len(gs.sights) > 0 {
+		now := clock()
+		for _, t := range gs.sights {
+			defer t.released(now) // user code: after all releases, each whatever the others do
+		}
 	}
 }

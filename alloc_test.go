@@ -4,6 +4,7 @@ package processlock_test
 
 import (
 	"context"
+	"log/slog"
 	"runtime"
 	"testing"
 
@@ -69,4 +70,34 @@ func TestUncontendedLockAllocatesItsContextAlone(t *testing.T) {
 		assert.LessOrEqual(t, ltBytes(row.do), row.bytes+1, row.name)
 	}
 	ltIdle(t, c)
+}
+
+// Where nobody looks, or has ceased to, a call allocates what it does without
+// hooks, and reads no clock: a holder that found its key free would know since
+// when.
+//
+// Rules 33, 40 and 42.
+func TestNoHooksCostNothing(t *testing.T) {
+	log := &htLog{}
+	watched := processlock.New(processlock.Options{Hooks: log.hooks()})
+	left := processlock.New(processlock.Options{})
+	left.AddHooks(log.hooks())()
+	none := processlock.New(processlock.Options{})
+	defer none.AddHooks(processlock.Hooks{})() // of which each is nil
+	since := func(c *processlock.Coordinator) (known bool) {
+		assert.NoError(t, c.WithLock(context.Background(), "k", func(context.Context) error {
+			known = !c.Snapshot().Locks[0].Holders[0].Since.IsZero()
+			return nil
+		}))
+		return known
+	}
+	assert.True(t, since(watched), "the test sees nothing")
+	plain := processlock.New(processlock.Options{Logger: slog.Default()})
+	for name, c := range map[string]*processlock.Coordinator{"left": left, "none": none, "plain": plain} {
+		assert.False(t, since(c), name)
+		ctx := processlock.WithCoordinator(context.Background(), c)
+		do := func() { _ = processlock.WithLock(ctx, "k", ltNop) }
+		assert.LessOrEqual(t, testing.AllocsPerRun(1000, do), 1.0, name)
+		assert.LessOrEqual(t, ltBytes(do), 49.0, name)
+	}
 }

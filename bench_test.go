@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dbx-tools/processlock"
 	"golang.org/x/sync/semaphore"
@@ -194,6 +195,44 @@ func BenchmarkHotKey(b *testing.B) {
 					wg.Wait()
 				})
 			}
+		}
+	}
+}
+
+// BenchmarkHooks locks a free key and a busy one where nobody looks, where hooks
+// do, and where only what is slow is.
+func BenchmarkHooks(b *testing.B) {
+	none := func(processlock.Event) {}
+	for _, looks := range []struct {
+		name string
+		opts processlock.Options
+	}{
+		{"off", processlock.Options{}},
+		{"on", processlock.Options{Hooks: processlock.Hooks{Waiting: none, Acquired: none, Released: none, Failed: none}}},
+		{"slow", processlock.Options{SlowWait: time.Hour, SlowHold: time.Hour}},
+	} {
+		for _, waiters := range []int{0, 8} {
+			b.Run(fmt.Sprintf("hooks=%s/waiters=%d", looks.name, waiters), func(b *testing.B) {
+				ctx := processlock.WithCoordinator(context.Background(), processlock.New(looks.opts))
+				b.ReportAllocs()
+				if waiters == 0 {
+					for b.Loop() {
+						_ = processlock.WithLock(ctx, "k", nothing)
+					}
+					return
+				}
+				var wg sync.WaitGroup
+				var left atomic.Int64
+				left.Store(int64(b.N))
+				for range waiters {
+					wg.Go(func() {
+						for left.Add(-1) >= 0 {
+							_ = processlock.WithLock(ctx, "k", nothing)
+						}
+					})
+				}
+				wg.Wait()
+			})
 		}
 	}
 }

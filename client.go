@@ -2,6 +2,7 @@ package processlock
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 )
 
@@ -99,8 +100,12 @@ func (c *Client) drop() {
 	for i := range c.coordinator.shards {
 		c.coordinator.shards[i].dropWaits(c)
 	}
+	var lost []lostHold
 	for i := range c.coordinator.shards {
-		c.coordinator.shards[i].dropHolds(c)
+		lost = c.coordinator.shards[i].dropHolds(c, lost)
+	}
+	for _, l := range slices.Backward(lost) {
+		defer l.tell() // each, whatever the others do
 	}
 }
 
@@ -146,8 +151,9 @@ func (s *shard) dropWaits(c *Client) {
 }
 
 // dropHolds hands on what c holds in s. A claim that was granted but has not
-// resumed ends without a trace; one that runs is lost.
-func (s *shard) dropHolds(c *Client) {
+// resumed ends without a trace; one that runs is lost, and appended if somebody
+// looks at it.
+func (s *shard) dropHolds(c *Client, lost []lostHold) []lostHold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	held := s.held
@@ -166,6 +172,9 @@ func (s *shard) dropHolds(c *Client) {
 				}
 				if w.revoke() {
 					s.stats.lost++
+					if w.sight != nil {
+						lost = append(lost, w.sight.lose(w, clock()))
+					}
 				}
 				e.dropHolder(w)
 			}
@@ -178,6 +187,7 @@ func (s *shard) dropHolds(c *Client) {
 		e.settle()
 	}
 	s.report(held)
+	return lost
 }
 
 // Worker returns fn wrapped in a client of its own, made from the context that

@@ -2,9 +2,11 @@ package processlock
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Coordinator owns a table of keys, each with its holders and its queue. Locks
@@ -21,7 +23,10 @@ type Coordinator struct {
 	// copy it points elsewhere.
 	self atomic.Pointer[Coordinator]
 
-	mu sync.Mutex // serializes start, Configure and the sweep of Shutdown
+	// observer is nil where nobody looks, so that nothing is measured.
+	observer atomic.Pointer[observer]
+
+	mu sync.Mutex // serializes start, Configure, AddHooks and the sweep of Shutdown
 
 	drain  drain
 	shards [shardCount]shard
@@ -38,19 +43,44 @@ type Options struct {
 	// the key was free when it was asked for. It costs a reading of the clock
 	// for each lock.
 	TrackHolds bool
+
+	// Hooks are called as requests come and go. They cost each of them a
+	// reading of the clock or two, and what they do.
+	Hooks Hooks
+
+	// SlowWait and SlowHold, if not 0, make the coordinator log a warning for
+	// each wait and each hold that takes that long; less than 0 panics. There is
+	// no timer: a wait is judged when it ends, a hold when it ends and when
+	// others come to wait for its key or give up waiting, once. So a hold that
+	// lasts for ever is reported only if somebody is kept from the key.
+	//
+	// A warning says which key, whose wait or hold (by: client, func, source),
+	// how long (waited, held), and how many were in the queue; that of a wait
+	// also who held the key (holder) when it began, or when it was given up for
+	// the reason that error tells.
+	SlowWait, SlowHold time.Duration
+
+	// Logger gets the warnings; nil means slog.Default(). It is called as hooks
+	// are: outside locks, by the request's goroutine.
+	Logger *slog.Logger
 }
 
 func (o Options) check() {
 	if o.MaxWaiters < 0 {
 		misuse("MaxWaiters is " + strconv.Itoa(o.MaxWaiters) + "; want 0 or more")
 	}
+	if o.SlowWait < 0 || o.SlowHold < 0 {
+		misuse("SlowWait is " + o.SlowWait.String() + " and SlowHold " + o.SlowHold.String() + "; want 0 or more")
+	}
 }
 
-// New returns a Coordinator of its own. It panics if opts.MaxWaiters is
-// negative.
+// New returns a Coordinator of its own. It panics if an option is out of its
+// range.
 func New(opts Options) *Coordinator {
 	opts.check()
-	return &Coordinator{options: opts}
+	c := &Coordinator{options: opts}
+	c.observer.Store(newObserver(opts))
+	return c
 }
 
 var defaultCoordinator = New(Options{})
@@ -60,8 +90,8 @@ var defaultCoordinator = New(Options{})
 func Default() *Coordinator { return defaultCoordinator }
 
 // Configure sets the options of [Default]. Call it from main or a test's
-// TestMain: it panics once Default has served a request, and if
-// opts.MaxWaiters is negative.
+// TestMain: it panics once Default has served a request, and if an option is out
+// of its range. Hooks that AddHooks has added go.
 func Configure(opts Options) {
 	opts.check()
 	c := Default()
@@ -71,6 +101,7 @@ func Configure(opts Options) {
 		misuse("Configure after Default() has served a request; call it first in main")
 	}
 	c.options = opts
+	c.observer.Store(newObserver(opts))
 }
 
 // WithCoordinator returns a context with which the package-level functions use

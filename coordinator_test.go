@@ -110,6 +110,7 @@ func TestMisuseOfACoordinatorPanics(t *testing.T) {
 			{"Shutdown", func(c *processlock.Coordinator) { _ = c.Shutdown(t.Context()) }},
 			{"Snapshot", func(c *processlock.Coordinator) { c.Snapshot() }},
 			{"Stats", func(c *processlock.Coordinator) { c.Stats() }},
+			{"AddHooks", func(c *processlock.Coordinator) { c.AddHooks(processlock.Hooks{}) }},
 		} {
 			t.Run(row.name+", "+use.name, func(t *testing.T) {
 				require.PanicsWithValue(t, row.want, func() { use.do(row.c) })

@@ -51,7 +51,7 @@ func (s *shard) ctLeft() error {
 	}
 	n = 0
 	for w := s.freeClaims; w != nil; w = w.next {
-		if w.entry != nil || w.hold != nil || w.client != nil || w.wait != nil || w.prev != nil || w.port != nil {
+		if w.entry != nil || w.hold != nil || w.client != nil || w.wait != nil || w.prev != nil || w.port != nil || w.sight != nil || w.slow {
 			return fmt.Errorf("kept claim is not clean: entry %p hold %p client %p wait %p", w.entry, w.hold, w.client, w.wait)
 		}
 		n++

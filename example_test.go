@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -326,6 +328,71 @@ func ExampleCoordinator_Stats() {
 	s := c.Stats()
 	fmt.Println(s.Acquired, s.Unavailable, s.Held)
 	// Output: 1 1 0
+}
+
+func ExampleCoordinator_AddHooks() {
+	var c processlock.Coordinator
+	remove := c.AddHooks(processlock.Hooks{
+		Acquired: func(e processlock.Event) { fmt.Println("acquired", e.Key, "for", e.Client) },
+		Failed:   func(e processlock.Event) { fmt.Println("failed:", e.Err) },
+	})
+	defer remove()
+
+	ctx, client := c.WithClient(context.Background(), "importer")
+	defer client.Close()
+	err := c.WithLock(ctx, "table", func(context.Context) error {
+		return c.WithLock(context.Background(), "table", nothing, processlock.IfAvailable)
+	})
+	fmt.Println(errors.Is(err, processlock.ErrUnavailable))
+	// Output:
+	// acquired ["table"] for importer
+	// failed: processlock: lock ["table"]: not available now
+	// true
+}
+
+// Options.Logger is told of every wait and every hold that takes too long.
+func ExampleOptions() {
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			switch a.Key {
+			case "time", "held", "source":
+				return slog.Attr{} // not the same each time
+			}
+			return a
+		},
+	}))
+	c := processlock.New(processlock.Options{SlowHold: time.Millisecond, Logger: logger})
+	ctx, client := c.WithClient(context.Background(), "importer")
+	defer client.Close()
+	_ = c.WithLock(ctx, "table", func(context.Context) error {
+		time.Sleep(time.Millisecond)
+		return nil
+	})
+	// Output: level=WARN msg="processlock: slow hold of a lock" key="[\"table\"]" by.client=importer by.func=github.com/dbx-tools/processlock_test.ExampleOptions.func2 queue=0
+}
+
+func ExampleAcquireError_LogValue() {
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	key := processlock.MustKey("invoice", 7)
+	err := processlock.WithLock(context.Background(), key, func(context.Context) error {
+		return processlock.WithLock(context.Background(), key, nothing, processlock.IfAvailable)
+	})
+	logger.Info("skipped", "lock", key, "err", err)
+	// Output: level=INFO msg=skipped lock="[\"invoice\",7]" err.key="[\"invoice\",7]" err.reason="not available now"
+}
+
+func ExampleStats_String() {
+	var c processlock.Coordinator
+	_ = c.WithLock(context.Background(), "k", nothing)
+	fmt.Println(c.Stats())
+	// Output: {"held":0,"waiting":0,"acquired":1,"waited":0,"canceled":0,"unavailable":0,"deadlocks":0,"closed":0,"lost":0,"wait_seconds":0}
 }
 
 func ExampleKeyOf() {

@@ -17,13 +17,21 @@ type grant struct {
 // with ErrLost if the hold was lost by then. It recovers nothing: after a panic
 // or Goexit *err is read by nobody.
 func (g *grant) end(err *error) {
-	if !g.release() {
+	if !g.release(nil) {
 		*err = lost(*err)
 	}
 }
 
-// release gives the key up, or reports that it was lost before.
-func (g *grant) release() bool {
+// endSeen is end where somebody looks.
+func (g *grant) endSeen(t *sight, err *error) {
+	if !g.release(t) {
+		*err = lost(*err)
+	}
+	t.released(clock())
+}
+
+// release gives the key up, or reports that it was lost before. t may be nil.
+func (g *grant) release(t *sight) bool {
 	h := g.hold
 	e := h.entry
 	s := e.shard
@@ -48,8 +56,14 @@ func (g *grant) release() bool {
 		// Client.Close takes claims out under s.mu, and e may serve another key
 		// since.
 		if st := w.state.Load(); st != stateRunning && st != stateTaken {
+			if t != nil {
+				t.lost, t.view = st == stateLost, view{warned: w.slow}
+			}
 			s.recycle(w, nil)
 			return false
+		}
+		if t != nil {
+			t.view = viewOut(w)
 		}
 		e.dropHolder(w)
 		e.settle()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/dbx-tools/processlock"
 	"github.com/stretchr/testify/assert"
@@ -80,6 +81,17 @@ func TestMisusePanics(t *testing.T) {
 		{"Snapshot, copy", copied, func() { twin.Snapshot() }},
 		{"Stats, coordinator", nilCoordinator, func() { noC.Stats() }},
 		{"Stats, copy", copied, func() { twin.Stats() }},
+		{"AddHooks, coordinator", nilCoordinator, func() { noC.AddHooks(processlock.Hooks{}) }},
+		{"AddHooks, copy", copied, func() { twin.AddHooks(processlock.Hooks{}) }},
+		{"New, SlowWait", "processlock: SlowWait is -1s and SlowHold 0s; want 0 or more", func() {
+			processlock.New(processlock.Options{SlowWait: -time.Second})
+		}},
+		{"New, SlowHold", "processlock: SlowWait is 1s and SlowHold -1ns; want 0 or more", func() {
+			processlock.New(processlock.Options{SlowWait: time.Second, SlowHold: -1})
+		}},
+		{"Configure, SlowHold", "processlock: SlowWait is 0s and SlowHold -1ns; want 0 or more", func() {
+			processlock.Configure(processlock.Options{SlowHold: -1})
+		}},
 		{"New, MaxWaiters", "processlock: MaxWaiters is -1; want 0 or more", func() {
 			processlock.New(processlock.Options{MaxWaiters: -1})
 		}},

@@ -17,9 +17,14 @@ type claim struct {
 	hold   *hold  // what fn's context will be; stands for the request
 	client *Client
 	fn     uintptr
+	wait   *wait  // in the wait-for graph, if the request has a lineage
+	task   *task  // whose request it is, if it is one of a Group
+	sight  *sight // if somebody looks at the request
 	mode   Mode
-	wait   *wait // in the wait-for graph, if the request has a lineage
-	task   *task // whose request it is, if it is one of a Group
+
+	bubbled bool // port was made in a testing/synctest bubble, and is fatal outside
+	noted   bool // granted, and since is written; for a task's, it is counted
+	slow    bool // a warning has been given of the hold
 
 	// state goes from queued to granted, or to ended if somebody else takes
 	// the claim out of the queue, both under the mutex and both with a token in
@@ -34,9 +39,7 @@ type claim struct {
 
 	// port is where the grant arrives; capacity 1. A claim that never waits has
 	// none, nor has a task's, which is told.
-	port    chan struct{}
-	bubbled bool // port was made in a testing/synctest bubble, and is fatal outside
-	noted   bool // granted, and since is written; for a task's, it is counted
+	port chan struct{}
 
 	// gen is the crowd's when the claim queued; see crowd.spare.
 	gen uint32
@@ -149,6 +152,7 @@ func newClaim() *claim {
 // reset forgets the request, so that a kept claim keeps nothing alive.
 func (w *claim) reset() {
 	w.entry, w.hold, w.client, w.wait, w.all, w.fn, w.noted, w.next = nil, nil, nil, nil, nil, 0, false, nil
+	w.sight, w.slow = nil, false
 }
 
 // discard keeps w, which has a port, for a key to come.

@@ -1,8 +1,10 @@
 package processlock
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -192,6 +194,18 @@ type Stats struct {
 	// WaitDuration is how long the ended waits of Waited took together. It
 	// stays at the largest Duration rather than wrap.
 	WaitDuration time.Duration
+}
+
+// String returns the counters as a JSON object, so that a Stats is an
+// [expvar.Var]; to publish those of a coordinator as they are when asked for:
+//
+//	expvar.Publish("locks", expvar.Func(func() any { return json.RawMessage(c.Stats().String()) }))
+//
+// The names are the fields' in lower case, but for wait_seconds.
+func (s Stats) String() string {
+	return fmt.Sprintf(`{"held":%d,"waiting":%d,"acquired":%d,"waited":%d,"canceled":%d,"unavailable":%d,"deadlocks":%d,"closed":%d,"lost":%d,"wait_seconds":%s}`,
+		s.Held, s.Waiting, s.Acquired, s.Waited, s.Canceled, s.Unavailable, s.Deadlocks, s.Closed, s.Lost,
+		strconv.FormatFloat(s.WaitDuration.Seconds(), 'g', -1, 64))
 }
 
 // Stats returns the counters. Each part of the table is read at one instant. It panics if c is nil or a copy of a used Coordinator.

@@ -2,6 +2,7 @@ package processlock_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -84,6 +85,16 @@ func init() {
 		if s := a.house().c.Stats(); s.Held < 0 || s.Waiting < 0 || s.WaitDuration < 0 {
 			a.t.Errorf("%+v", s)
 		}
+	})
+	add("Coordinator.AddHooks", func(a *ctActor) {
+		h := a.house()
+		check := func(e processlock.Event) {
+			if e.Key == (processlock.Key{}) || e.Func == "" || e.Waited < 0 || e.Held < 0 {
+				a.t.Errorf("%+v", e)
+			}
+		}
+		defer h.c.AddHooks(processlock.Hooks{Waiting: check, Acquired: check, Released: check, Failed: check})()
+		a.lock(h, a.worker.ctx, ctByMethod, 0)
 	})
 	add("Coordinator.WithClient", func(a *ctActor) {
 		a.worker.kill()
@@ -175,6 +186,12 @@ func init() {
 			a.t.Error("one key, two ids")
 		}
 	})
+	add("Key.LogValue", func(a *ctActor) { ctSame(a, processlock.MustKey("k", 7).LogValue().String()) })
+	add("Stats.String", func(a *ctActor) {
+		if text := a.house().c.Stats().String(); !json.Valid([]byte(text)) {
+			a.t.Error(text)
+		}
+	})
 	add("Mode.String", func(a *ctActor) { ctSame(a, processlock.ModeShared.String()) })
 	add("Mode.MarshalText", func(a *ctActor) {
 		b, err := processlock.ModeExclusive.MarshalText()
@@ -194,6 +211,8 @@ func init() {
 			a.t.Error("no time ran out")
 		}
 	})
+	add("AcquireError.LogValue", func(a *ctActor) { ctSame(a, ctRefused(a).LogValue().String()) })
+	add("DeadlockError.LogValue", func(a *ctActor) { ctSame(a, ctDeadlock(a).LogValue().String()) })
 	add("DeadlockError.Error", func(a *ctActor) { ctSame(a, ctDeadlock(a).Error()) })
 	add("DeadlockError.Unwrap", func(a *ctActor) {
 		if ctDeadlock(a).Unwrap() != processlock.ErrDeadlock {

@@ -49,7 +49,7 @@ func TestField_D5_MillionKeysHeldAtOnceCostLittleAndThenNothing(t *testing.T) {
 		t.Fatalf("%d keys are held", got)
 	}
 	for i := range grants {
-		if !grants[i].release() {
+		if !grants[i].release(nil) {
 			t.Fatalf("key %d was not held", i)
 		}
 		grants[i] = grant{}

@@ -128,7 +128,8 @@ func (t *task) askOn() (queued bool) {
 // add adds g to what t has got.
 func (t *task) add(g grant) {
 	v := t.several
-	v.got.list, v.claim = append(v.got.list, g), nil
+	v.got.add(g, v.claim.sight)
+	v.claim = nil
 	if !g.reentrant {
 		v.taken = append(v.taken, g.hold)
 	}
@@ -136,14 +137,18 @@ func (t *task) add(g grant) {
 
 // request makes one request and reports whether it waits.
 func (t *task) request(a *attempt, k Key, g *grant) (queued bool, err error) {
+	a.fn = funcAddr(t.fn)
+	if a.coordinator.looked() {
+		a.own.sight = t.sight(a, k)
+		a.sight = a.own.sight
+	}
 	done := false
 	defer func() {
-		if !done { // user code panicked: a context of the lineage, or on a cycle
-			t.giveUp()
-			t.end(nil)
+		if !done { // user code panicked: a context of the lineage or on a cycle, or a hook
+			defer t.end(nil)
+			t.giveUp(errUnwound)
 		}
 	}()
-	a.fn = funcAddr(t.fn)
 	hash := k.hash()
 	s := a.coordinator.shardOf(hash)
 	w, err := a.ask(s, &k, hash, g)
@@ -156,11 +161,23 @@ func (t *task) request(a *attempt, k Key, g *grant) (queued bool, err error) {
 			s.count(&s.stats.waited)
 		}
 	}
-	done = true
 	if w != nil && a.maxWait > 0 && t.timer == nil {
 		t.timer = time.AfterFunc(a.maxWait, t.expire)
 	}
+	if w != nil {
+		a.sight.waits()
+	}
+	done = true
 	return w != nil, err
+}
+
+// sight returns that of t's request for k.
+func (t *task) sight(a *attempt, k Key) *sight {
+	s := a.call.sight(k)
+	if s != nil {
+		s.event.Client = t.name()
+	}
+	return s
 }
 
 // told is called when t's claim was granted or ended, under its shard's mutex.
@@ -299,12 +316,17 @@ func (t *task) letGo() (late, canceled, left bool) {
 // asked returns the claim of the key asked for last, if there is one that is
 // not among those got.
 func (t *task) asked() *claim {
-	w := &t.claim
+	if w := t.last(); w != nil && w.entry != nil {
+		return w
+	}
+	return nil
+}
+
+// last returns the claim of the key asked for last, unless that is among those
+// got.
+func (t *task) last() *claim {
 	if t.several != nil {
-		w = t.several.claim
+		return t.several.claim
 	}
-	if w == nil || w.entry == nil {
-		return nil
-	}
-	return w
+	return &t.claim
 }

@@ -3,6 +3,7 @@ package processlock
 import (
 	"context"
 	"runtime/pprof"
+	"runtime/trace"
 )
 
 // getReady makes t, which has its keys, wait for a slot.
@@ -97,6 +98,7 @@ func (t *task) run() {
 		}
 		t.end(nil)
 	}()
+	defer endRegion(t.granted())
 	err = t.fn(ctx)
 }
 
@@ -167,20 +169,57 @@ func (t *task) release(err *error) {
 		t.several.got.end(err)
 	case t.claim.entry != nil:
 		g := grant{hold: t.claim.hold, claim: &t.claim}
+		if t.claim.sight != nil {
+			g.endSeen(t.claim.sight, err)
+			return
+		}
 		g.end(err)
+	}
+}
+
+// granted tells those who look that t has its keys, and begins a region.
+func (t *task) granted() *trace.Region {
+	if v := t.several; v != nil {
+		for i, s := range v.got.sights {
+			s.grantedTo(v.got.list[i].claim)
+		}
+		return v.got.region()
+	}
+	t.claim.sight.grantedTo(&t.claim)
+	return t.claim.sight.region(holdRegion)
+}
+
+// grantedTo is granted for a task's claim.
+func (t *sight) grantedTo(w *claim) {
+	if t != nil {
+		t.since = w.since.Load()
+		t.granted()
 	}
 }
 
 // giveUp takes t, whose fn has not run, out of its queue and gives up what it
 // has got.
-func (t *task) giveUp() {
+func (t *task) giveUp(why error) {
 	if t.timer != nil {
 		t.timer.Stop()
 	}
-	if w := t.asked(); w != nil {
-		w.entry.shard.forsake(w, t.group.closed())
+	err := &AcquireError{t.key, why}
+	w := t.last()
+	if w != nil {
+		defer w.sight.refused(err) // user code, so when nothing is held any more
+		if w.entry != nil {
+			w.sight.lookBack(w.entry.shard, w)
+			w.entry.shard.forsake(w, t.group.closed())
+		}
 	}
 	if v := t.several; v != nil {
+		for i, s := range v.got.sights {
+			if s != nil {
+				s.since = v.got.list[i].claim.since.Load()
+				defer s.refused(&AcquireError{v.keys[i], why})
+			}
+		}
+		v.got.sights = nil
 		var none error
 		v.got.end(&none)
 	}
@@ -241,8 +280,12 @@ func (t *task) drop() {
 		t.refuse(g.closedReason())
 		return
 	}
-	t.giveUp()
-	t.end(&g.dropped)
+	defer t.end(&g.dropped)
+	why := g.ended()
+	if why == nil {
+		why = context.Canceled // by an error that is about to end the context
+	}
+	t.giveUp(why)
 }
 
 // refuse ends t, which doesn't get its key. err is told by identity: the reason
@@ -250,18 +293,18 @@ func (t *task) drop() {
 func (t *task) refuse(err error) {
 	switch err {
 	case ErrUnavailable, ErrWaitTimeout, ErrQueueFull:
-		t.giveUp()
-		t.end(&t.group.skipped)
+		defer t.end(&t.group.skipped)
+		t.giveUp(err)
 	default:
 		t.fail(&AcquireError{t.key, err})
 	}
 }
 
 // fail ends t, which is the group's error.
-func (t *task) fail(err error) {
+func (t *task) fail(err *AcquireError) {
 	t.group.fail(err)
-	t.giveUp()
-	t.end(nil)
+	defer t.end(nil)
+	t.giveUp(err.Err)
 }
 
 // end takes t off the group's accounts.

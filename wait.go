@@ -3,6 +3,7 @@ package processlock
 import (
 	"context"
 	"errors"
+	"runtime/trace"
 	"time"
 )
 
@@ -13,11 +14,14 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 	count := &s.stats.canceled
 	resumed, waited, parked := false, w.wait == nil, false
 	var back <-chan struct{} // where the slot of a Group's task comes back
+	var region *trace.Region
 	defer func() {
 		if a.all == nil {
 			a.stopTimer()
 		}
+		endRegion(region)
 		if !resumed {
+			a.sight.lookBack(s, w)
 			s.withdraw(w, count)
 			if waited {
 				s.addWait(elapsed(start, clock()))
@@ -41,12 +45,16 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 		waited = true
 	}
 
+	done, expired := a.ctx.Done(), a.expired() // hooks don't put MaxWait off
+	if a.sight != nil {
+		a.sight.waits()
+		region = a.sight.region(waitRegion)
+	}
 	if a.slot != nil {
 		a.slot.park()
 		parked = true
 	}
 	timedOut, canceled := false, false
-	done, expired := a.ctx.Done(), a.expired()
 	if done == nil && expired == nil {
 		<-w.port
 	} else {
@@ -56,6 +64,7 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 			canceled = true
 		case <-expired:
 			// If the grant came first it counts, but for All the time is up.
+			a.sight.lookBack(s, w)
 			if timedOut = s.leave(w); !timedOut {
 				<-w.port
 				a.timer.Reset(0)
@@ -102,6 +111,9 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 			count = &s.stats.closed
 		}
 		return err
+	}
+	if a.sight != nil {
+		a.sight.since = now
 	}
 	resumed = true
 	s.stats.resumed.Add(1)
