@@ -1,0 +1,5 @@
+//go:build !race
+
+package lockdebug_test
+
+const slowdown = 1
