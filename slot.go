@@ -63,8 +63,17 @@ func (s *slot) reclaim() <-chan struct{} {
 	return s.back // nil if dispatch had one to spare
 }
 
-// end gives the slot up for good.
+// end gives the slot up for good. The next task starts outside the mutex, whose
+// Unlock may let others run first: so that the goroutine that is about to exit
+// and the new one are not both there meanwhile, and so on without bound.
 func (s *slot) end() {
+	if t := s.handOver(); t != nil {
+		go t.run()
+	}
+}
+
+// handOver returns the task that has the slot next, if there is one.
+func (s *slot) handOver() *task {
 	g := s.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -74,7 +83,7 @@ func (s *slot) end() {
 		s.held = false
 		g.active--
 	}
-	g.dispatch()
+	return g.next() // one slot, one task
 }
 
 // resume lets go on who waits for the slot.
@@ -85,9 +94,17 @@ func (s *slot) resume() {
 	}
 }
 
-// dispatch gives free slots away: to tasks that take theirs again, then to
-// those that have not started, in order. Called under mu.
+// dispatch starts tasks while there are slots. Called under mu, and whenever
+// there may be one to spare.
 func (g *Group) dispatch() {
+	for t := g.next(); t != nil; t = g.next() {
+		go t.run()
+	}
+}
+
+// next gives a free slot away: to tasks that take theirs again, then to the first
+// that has not started, which it returns. Called under mu.
+func (g *Group) next() *task {
 	for g.limit < 1 || g.active < g.limit {
 		switch {
 		case len(g.returning) > 0:
@@ -105,9 +122,10 @@ func (g *Group) dispatch() {
 			t := g.ready.first
 			g.ready.remove(t)
 			g.active++
-			go t.run()
+			return t
 		default:
-			return
+			return nil
 		}
 	}
+	return nil
 }
