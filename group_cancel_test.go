@@ -26,7 +26,6 @@ type gtCrowd struct {
 	busy          *ltCall
 	running       []*gtTask
 	waiting       []*gtTask
-	started       int64 // requests that are granted so far, but for busy's
 	slots, queued int64 // keys of those that wait for a slot; requests in a queue
 }
 

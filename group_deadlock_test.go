@@ -2,13 +2,9 @@ package processlock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,6 +13,7 @@ import (
 )
 
 // gtCycle is the cycle of err as texts: key and holder's client.
+
 func gtCycle(t testing.TB, err error) (steps []string) {
 	t.Helper()
 	var de *processlock.DeadlockError
@@ -30,7 +27,9 @@ func gtCycle(t testing.TB, err error) (steps []string) {
 // A group made inside fn belongs to fn's lineage: a task that asks for fn's key
 // is a deadlock, at once, and the group's error.
 //
+
 // Rule 30.
+
 func TestGroupInsideFnAsksForFnsKey(t *testing.T) {
 	for _, key := range []any{"k", processlock.All("a", "k"), processlock.All("k", "z")} {
 		gtBubble(t, 0, func(s *gtScene) {
@@ -66,7 +65,9 @@ func TestGroupInsideFnAsksForFnsKey(t *testing.T) {
 
 // A task that asks for its own key, in its own call.
 //
+
 // Rule 30.
+
 func TestGroupTaskAsksForItsOwnKey(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		var err error
@@ -82,7 +83,9 @@ func TestGroupTaskAsksForItsOwnKey(t *testing.T) {
 
 // The way out: a group of a detached context, which may outlive fn.
 //
+
 // Rule 32.
+
 func TestGroupOfADetachedContextOutlivesFn(t *testing.T) {
 	gtBubble(t, 0, func(s *gtScene) {
 		var g *processlock.Group
@@ -120,7 +123,9 @@ func TestGroupOfADetachedContextOutlivesFn(t *testing.T) {
 // fn(h) waits for its group; a task of that waits for k; whoever holds k asks for
 // h. The last to arrive is told, whether that is the call or the task.
 //
+
 // Rule 31.
+
 func TestGroupTaskOnACycle(t *testing.T) {
 	for _, key := range []any{"k", processlock.All("a", "k")} {
 		gtBubble(t, 1, func(s *gtScene) { // the call is last
@@ -173,7 +178,9 @@ func TestGroupTaskOnACycle(t *testing.T) {
 // Tasks that hold one key and ask for each other's; the holds of a task that
 // waits for a slot, or for another of its keys, are seen too.
 //
+
 // Rule 31.
+
 func TestGroupTasksInACycle(t *testing.T) {
 	t.Run("two tasks", func(t *testing.T) {
 		gtBubble(t, 2, func(s *gtScene) {
@@ -250,7 +257,9 @@ func TestGroupTasksInACycle(t *testing.T) {
 
 // What such a task holds shows in the snapshot of who waits for it.
 //
+
 // Rules 31 and 39.
+
 func TestGroupDeadlockErrorNamesATaskThatHasNotStarted(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		// in-1 holds k and waits for a slot that in-0's running fn has.
@@ -285,7 +294,9 @@ func TestGroupDeadlockErrorNamesATaskThatHasNotStarted(t *testing.T) {
 
 // A request whose context is done is no part of a deadlock.
 //
+
 // Rule 32.
+
 func TestGroupOfADoneContextIsInNoCycle(t *testing.T) {
 	gtBubble(t, 0, func(s *gtScene) {
 		var werr, err error
@@ -315,202 +326,9 @@ func TestGroupOfADoneContextIsInNoCycle(t *testing.T) {
 // Tasks of All in any order, with calls of WithLock of the same keys in between,
 // inside a lineage and outside: never a deadlock, and never an alarm.
 //
+
 // Rules 23, 32 and 38.
-func TestGroupAllNeverDeadlocks(t *testing.T) {
-	for _, limit := range []int{1, 2, 0} {
-		for _, nested := range []bool{false, true} {
-			t.Run(fmt.Sprintf("limit=%d nested=%t", limit, nested), func(t *testing.T) {
-				var c processlock.Coordinator
-				root := processlock.WithCoordinator(t.Context(), &c)
-				do := func(ctx context.Context) error {
-					g, _ := processlock.NewGroup(ctx, "g")
-					g.SetLimit(limit)
-					var inside [6]ltInside
-					var ran atomic.Int64
-					for i := range 1500 {
-						a, b := i%6, (i*5+i/6)%6
-						if a == b {
-							b = (b + 1) % 6
-						}
-						g.GoLocked(processlock.All(a, b), func(context.Context) error {
-							defer inside[a].enter(false)()
-							defer inside[b].enter(false)()
-							ran.Add(1)
-							return nil
-						})
-						if i%5 == 0 {
-							if err := c.WithLock(processlock.Detach(ctx), processlock.All(b, a), ltNop); err != nil {
-								return err
-							}
-						}
-					}
-					err := g.Wait()
-					for i := range inside {
-						assert.False(t, inside[i].broken.Load())
-					}
-					assert.EqualValues(t, 1500, ran.Load())
-					return err
-				}
-				if nested {
-					require.NoError(t, c.WithLock(root, "outer", do))
-				} else {
-					require.NoError(t, do(root))
-				}
-				assert.Zero(t, c.Stats().Deadlocks)
-				ctRequireIdle(t, &c)
-			})
-		}
-	}
-}
 
-// Storms of tasks whose calls nest in the order of the keys, so that nothing can
-// be a deadlock, with one slot and with two: no hang, no alarm, no two under one
-// key, and at most the limit at work at any time.
-//
 // Rules 1, 31, 32 and 38.
-func TestGroupNestedStorm(t *testing.T) {
-	for limit := 1; limit <= 2; limit++ {
-		t.Run(fmt.Sprint("limit=", limit), func(t *testing.T) {
-			end := time.Now().Add(ltStress(t))
-			for round := 0; time.Now().Before(end); round++ {
-				gtNestedRound(t, limit, round)
-			}
-		})
-	}
-}
 
-func gtNestedRound(t *testing.T, limit, round int) {
-	var c processlock.Coordinator
-	root := processlock.WithCoordinator(t.Context(), &c)
-	g, _ := processlock.NewGroup(root, "g")
-	g.SetLimit(limit)
-	const keys = 6
-	var inside [keys]ltInside
-	var ran atomic.Int64
-	// working is entered by code that has a slot for sure: that of tasks with one
-	// goroutine, between their calls.
-	var working, over atomic.Int64
-	work := func() {
-		if n := working.Add(1); n > int64(limit) {
-			over.Store(n)
-		}
-		ctYield(round % 3)
-		working.Add(-1)
-	}
-	var dig func(from, depth, seed int, solo bool) func(context.Context) error
-	dig = func(from, depth, seed int, solo bool) func(context.Context) error {
-		return func(ctx context.Context) error {
-			defer inside[from].enter(false)()
-			ran.Add(1)
-			if solo {
-				work()
-			}
-			if depth == 0 || from+1 >= keys {
-				return nil
-			}
-			next := from + 1 + seed%2
-			if next >= keys {
-				return nil
-			}
-			switch seed % 7 {
-			case 0: // two goroutines of the task wait at once
-				var all sync.WaitGroup
-				var errs [2]error
-				for i := range errs {
-					all.Go(func() { errs[i] = processlock.WithLock(ctx, next, dig(next, depth-1, seed/2+i, false)) })
-				}
-				all.Wait()
-				return errors.Join(errs[0], errs[1])
-			case 1: // a wait in vain
-				err := processlock.WithLock(ctx, next, dig(next, depth-1, seed/2, solo), processlock.MaxWait(10*time.Microsecond))
-				if errors.Is(err, processlock.ErrUnavailable) {
-					err = nil
-				}
-				return err
-			case 2:
-				ctx, cancel := context.WithTimeout(ctx, 10*time.Microsecond)
-				defer cancel()
-				err := processlock.WithLock(ctx, next, ltNop)
-				if errors.Is(err, context.DeadlineExceeded) {
-					err = nil
-				}
-				return err
-			case 3: // a group of its own
-				if !solo {
-					return nil
-				}
-				in, _ := processlock.NewGroup(ctx, "in")
-				in.SetLimit(1)
-				for i := range 3 {
-					in.GoLocked(next, dig(next, depth-1, seed/2+i, false))
-				}
-				return in.Wait()
-			case 4: // more for the same group
-				g.GoLocked(from, dig(from, depth-1, seed/2, true))
-			}
-			err := processlock.WithLock(ctx, next, dig(next, depth-1, seed/2, solo))
-			if solo {
-				work()
-			}
-			return err
-		}
-	}
-	for i := range 120 {
-		from := (i*7 + round) % keys
-		g.GoLocked(from, dig(from, 4, i*31+round, true))
-	}
-	w := gtWaits(g)
-	ctWithin(t, w.over, fmt.Sprintf("the end of round %d", round))
-	require.NoError(t, w.err)
-	for i := range inside {
-		require.False(t, inside[i].broken.Load(), "key %d", i)
-	}
-	require.Zero(t, over.Load(), "tasks at work at once")
-	require.GreaterOrEqual(t, ran.Load(), int64(120))
-	require.Zero(t, c.Stats().Deadlocks)
-	ctRequireIdle(t, &c)
-}
-
-// Storms in which deadlocks do occur: whoever is told goes on, so nobody hangs,
-// and each request ends in one way.
-//
 // Rules 31 and 41.
-func TestGroupNestedStormWithDeadlocks(t *testing.T) {
-	end := time.Now().Add(ltStress(t))
-	var deadlocks int64
-	for round := 0; time.Now().Before(end); round++ {
-		var c processlock.Coordinator
-		root := processlock.WithCoordinator(t.Context(), &c)
-		g, _ := processlock.NewGroup(root, "g")
-		g.SetLimit(1 + round%3)
-		var granted, told atomic.Int64
-		var dig func(depth, seed int) func(context.Context) error
-		dig = func(depth, seed int) func(context.Context) error {
-			return func(ctx context.Context) error {
-				granted.Add(1)
-				if depth > 0 {
-					err := processlock.WithLock(ctx, seed%5, dig(depth-1, seed*13/7))
-					if errors.Is(err, processlock.ErrDeadlock) {
-						told.Add(1)
-					} else if err != nil {
-						return err
-					}
-				}
-				return nil
-			}
-		}
-		for i := range 100 {
-			g.GoLocked((i+round)%5, dig(3, i*17+round))
-		}
-		w := gtWaits(g)
-		ctWithin(t, w.over, fmt.Sprintf("the end of round %d", round))
-		require.NoError(t, w.err)
-		st := c.Stats()
-		require.Equal(t, granted.Load(), st.Acquired)
-		require.Equal(t, told.Load(), st.Deadlocks)
-		require.Zero(t, st.Canceled+st.Unavailable+st.Closed+st.Lost)
-		ctRequireIdle(t, &c)
-		deadlocks += st.Deadlocks
-	}
-	assert.NotZero(t, deadlocks)
-}

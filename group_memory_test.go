@@ -156,6 +156,39 @@ func TestGroupKeepsNoFinishedTask(t *testing.T) {
 	}
 }
 
+// A task has one timer, however many keys it waits for, and that is stopped when
+// it has them: one that went on would keep it alive.
+//
+// Rules 20 and 35.
+func TestGroupTaskStopsItsTimer(t *testing.T) {
+	c := New(Options{})
+	root := WithCoordinator(t.Context(), c)
+	g, _ := NewGroup(root, "g")
+	var alive func() bool
+	err := c.WithLock(root, "k", func(context.Context) error {
+		err := c.WithLock(root, "j", func(context.Context) error {
+			payload, is := rtLoad(context.Background())
+			alive = is
+			g.GoLocked(All("j", "k"), func(context.Context) error {
+				runtime.KeepAlive(payload)
+				return nil
+			}, MaxWait(time.Hour))
+			return nil
+		})
+		for end := time.Now().Add(10 * time.Second); c.Stats().Waited < 2 && time.Now().Before(end); {
+			runtime.Gosched()
+		}
+		return err
+	})
+	require.NoError(t, err)
+	require.NoError(t, g.Wait())
+	require.EqualValues(t, 2, c.Stats().Waited, "it waited for both")
+	for end := time.Now().Add(10 * time.Second); alive() && time.Now().Before(end); {
+		runtime.Gosched() // its goroutine may be about to exit
+	}
+	assert.False(t, alive())
+}
+
 // A group whose Wait has returned is forgotten, though its parent lives on.
 //
 // Rule 12.
