@@ -2,14 +2,12 @@ package processlock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/pprof"
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -20,12 +18,15 @@ import (
 // What no caller may do panics at once, with the package's prefix, also once the
 // group's context is done. Nothing is added by it.
 //
+
 // Rule 16.
+
 func TestGroupMisusePanics(t *testing.T) {
 	var zero processlock.Group
 	var none *processlock.Group
+	var noContext context.Context
 	for name, do := range map[string]func(g *processlock.Group){
-		"nil context":                         func(*processlock.Group) { processlock.NewGroup(nil, "g") }, //nolint:staticcheck // that is the test
+		"nil context":                         func(*processlock.Group) { processlock.NewGroup(noContext, "g") },
 		"nil fn":                              func(g *processlock.Group) { g.Go(nil) },
 		"nil fn in GoLocked":                  func(g *processlock.Group) { g.GoLocked("k", nil) },
 		"nil Option":                          func(g *processlock.Group) { g.GoLocked("k", ltNop, nil) },
@@ -83,54 +84,11 @@ func TestGroupMisusePanics(t *testing.T) {
 
 // A key without identity is the group's error; nothing is queued for it.
 //
+
 // Rules 17 and 18.
-func TestGroupBadKeyIsTheGroupsError(t *testing.T) {
-	for name, key := range map[string]any{
-		"func":        func() {},
-		"deep":        []any{"a", map[string]any{"b": make(chan int)}},
-		"zero Key":    processlock.Key{},
-		"Keys inside": []any{processlock.All("a")},
-		"in All":      processlock.All("a", func() {}),
-	} {
-		t.Run(name, func(t *testing.T) {
-			gtBubble(t, 0, func(s *gtScene) {
-				running := s.lock("k")
-				behind := s.lock("k")
-				s.g.GoLocked(key, ctNever(s))
-				synctest.Wait()
-				assert.Error(s, s.ctx.Err(), "as any first error")
-				running.open()
-				s.states([]string{"waits"}, behind)
-				err := s.g.Wait()
-				require.ErrorIs(s, err, processlock.ErrKey)
-				var ae *processlock.AcquireError
-				require.ErrorAs(s, err, &ae)
-				assert.Equal(s, processlock.Key{}, ae.Key)
-				want := s.c.WithLock(s.Context(), key, ltNop)
-				assert.Equal(s, want.Error(), err.Error(), "as WithLock's")
-				assert.Equal(s, processlock.Stats{Acquired: 1, Waited: 1, Canceled: 1}, s.stats())
-			})
-		})
-	}
-	gtBubble(t, 0, func(s *gtScene) { // a done context comes first
-		s.cancel(nil)
-		s.g.GoLocked(func() {}, ctNever(s))
-		assert.NotErrorIs(s, s.g.Wait(), processlock.ErrKey)
-	})
-	gtBubble(t, 0, func(s *gtScene) { // user code that panics adds nothing
-		assert.PanicsWithValue(s, errGt, func() { s.g.GoLocked(gtBadText{}, ctNever(s)) })
-		assert.NoError(s, s.g.Wait())
-	})
-}
 
-type gtBadText struct{}
-
-func (gtBadText) MarshalText() ([]byte, error) { panic(errGt) }
-
-// A task has a client of its own, named after the group and its number, in all
-// that shows it, before it starts and while it runs.
-//
 // Rules 24, 28 and 39.
+
 func TestGroupNamesItsTasks(t *testing.T) {
 	gtBubble(t, 2, func(s *gtScene) {
 		x1 := s.free()
@@ -163,7 +121,9 @@ func TestGroupNamesItsTasks(t *testing.T) {
 // The client is closed when fn ends in any way: its context ends with ErrClosed as
 // the cause, and its calls are refused.
 //
+
 // Rules 25 and 28.
+
 func TestGroupClosesATasksClient(t *testing.T) {
 	for name, last := range map[string]func(context.Context) error{
 		"nil":    ltNop,
@@ -197,7 +157,9 @@ func TestGroupClosesATasksClient(t *testing.T) {
 
 // Goexit ends a task as if it had returned nil.
 //
+
 // Rule 15.
+
 func TestGroupGoexitCountsAsNil(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		exit := func(context.Context) error { runtime.Goexit(); return errGt }
@@ -216,7 +178,9 @@ func TestGroupGoexitCountsAsNil(t *testing.T) {
 // A client of another coordinator, and one further out, keep their part in what
 // the task does with their coordinators.
 //
+
 // Rule 24.
+
 func TestGroupTaskKeepsTheClientsAround(t *testing.T) {
 	for _, inner := range []bool{false, true} {
 		gtBubble(t, 0, func(s *gtScene) {
@@ -249,7 +213,9 @@ func TestGroupTaskKeepsTheClientsAround(t *testing.T) {
 
 // Until it starts, a task's request counts under the client of NewGroup's context.
 //
+
 // Rule 24.
+
 func TestGroupUsesTheCoordinatorOfItsContext(t *testing.T) {
 	gtBubble(t, 0, func(s *gtScene) {
 		x := s.lock("k")
@@ -270,7 +236,9 @@ func TestGroupUsesTheCoordinatorOfItsContext(t *testing.T) {
 }
 
 // A task runs under the pprof labels of NewGroup's context, whoever's release
+
 // started it, and so does a task that was dropped or started at once.
+
 func TestGroupTasksHaveTheLabelsOfTheGroup(t *testing.T) {
 	var c processlock.Coordinator
 	with := func(ctx context.Context, who string) context.Context {
@@ -314,219 +282,19 @@ func TestGroupTasksHaveTheLabelsOfTheGroup(t *testing.T) {
 // IfAvailable, MaxWait and a full queue keep a task from starting; that is counted
 // and is no error.
 //
+
 // Rules 19, 20, 21 and 41.
-func TestGroupSkips(t *testing.T) {
-	gtBubbleWith(t, processlock.Options{MaxWaiters: 2}, 0, func(s *gtScene) {
-		busy := s.call("k")
-		never := func(key any, opts ...processlock.Option) {
-			s.g.GoLocked(key, ctNever(s), opts...)
-			synctest.Wait()
-		}
-		never("k", processlock.IfAvailable)
-		assert.Equal(s, 1, s.g.Skipped())
-		never("k", processlock.MaxWait(0))
-		never("k", processlock.MaxWait(-1))
-		never(processlock.All("f", "k"), processlock.IfAvailable)
-		assert.Equal(s, 4, s.g.Skipped())
-		assert.True(s, ltFree(s.c, "f"), "nothing is kept of a failed try")
-		never("k", processlock.MaxWait(time.Second), processlock.MaxWait(time.Hour))
-		x := s.lock("k")
-		assert.EqualValues(s, 2, s.c.Stats().Waiting)
-		never("k")
-		never(processlock.All("f", "k"))
-		assert.Equal(s, 6, s.g.Skipped())
-		assert.True(s, ltFree(s.c, "f"))
-		time.Sleep(time.Second)
-		synctest.Wait()
-		assert.Equal(s, 7, s.g.Skipped())
-		assert.NoError(s, s.ctx.Err())
-		busy.open()
-		s.states([]string{"runs"}, x)
-		x.open()
-		require.NoError(s, s.g.Wait())
-		assert.Equal(s, 7, s.g.Skipped(), "after Wait too")
-		// f was granted twice for All, and three times for a look.
-		assert.Equal(s, processlock.Stats{Acquired: 2 + 2 + 2, Waited: 2, Unavailable: 7}, s.stats())
-	})
-}
 
-// IfAvailable on a free key runs; with All, on free keys.
-//
 // Rule 19.
-func TestGroupIfAvailableRuns(t *testing.T) {
-	gtBubble(t, 0, func(s *gtScene) {
-		x, y := s.lock("k", processlock.IfAvailable), s.lock(processlock.All("l", "m"), processlock.MaxWait(0))
-		s.states([]string{"runs", "runs"}, x, y)
-		x.open()
-		y.open()
-		assert.Zero(s, s.g.Skipped())
-	})
-}
 
-// MaxWait bounds the wait for the key, of several the waits together. What comes
-// after the grant, for the slot, does not count; if time is up when the grant
-// comes, the grant wins.
-//
 // Rule 20.
-func TestGroupMaxWait(t *testing.T) {
-	t.Run("runs out", func(t *testing.T) {
-		gtBubble(t, 1, func(s *gtScene) {
-			busy := s.call("k")
-			x, behind := s.lock("k", processlock.MaxWait(time.Second)), s.lock("k")
-			time.Sleep(time.Second - 1)
-			synctest.Wait()
-			assert.EqualValues(s, 2, s.c.Stats().Waiting)
-			time.Sleep(1)
-			synctest.Wait()
-			assert.EqualValues(s, 1, s.c.Stats().Waiting)
-			assert.Equal(s, 1, s.g.Skipped())
-			busy.open()
-			s.states([]string{"waits", "runs"}, x, behind)
-			behind.open()
-			assert.Equal(s, processlock.Stats{Acquired: 2, Waited: 2, Unavailable: 1}, s.stats())
-			assert.Equal(s, 2*time.Second, s.c.Stats().WaitDuration)
-		})
-	})
-	t.Run("counts no wait for a slot", func(t *testing.T) {
-		for _, key := range []any{"k", processlock.All("j", "k")} {
-			gtBubble(t, 1, func(s *gtScene) {
-				busy, running := s.call("k"), s.free()
-				x := s.lock(key, processlock.MaxWait(time.Second))
-				time.Sleep(time.Second / 2)
-				busy.open()
-				time.Sleep(time.Hour)
-				running.open()
-				s.states([]string{"runs"}, x)
-				x.open()
-				assert.Zero(s, s.g.Skipped())
-			})
-		}
-	})
-	t.Run("of several together", func(t *testing.T) {
-		gtBubble(t, 0, func(s *gtScene) {
-			j, k := s.call("j"), s.call("k")
-			x := s.lock(processlock.All("j", "k"), processlock.MaxWait(time.Second))
-			time.Sleep(600 * time.Millisecond)
-			j.open()
-			time.Sleep(400 * time.Millisecond)
-			synctest.Wait()
-			assert.Equal(s, 1, s.g.Skipped())
-			assert.True(s, ltFree(s.c, "j"), "it gave j up")
-			k.open()
-			s.states([]string{"waits"}, x)
-			assert.Equal(s, processlock.Stats{Acquired: 4, Waited: 2, Unavailable: 1}, s.stats())
-		})
-	})
-	t.Run("meets the grant", func(t *testing.T) {
-		// Both happen in one instant of the bubble's clock, in either order.
-		for range 50 {
-			gtBubble(t, 0, func(s *gtScene) {
-				ran := 0
-				s.g.GoLocked("k", func(context.Context) error { time.Sleep(time.Second); return nil })
-				s.g.GoLocked("k", func(context.Context) error { ran++; return nil }, processlock.MaxWait(time.Second))
-				s.g.GoLocked("k", ltNop)
-				require.NoError(s, s.g.Wait())
-				assert.Equal(s, 1, ran+s.g.Skipped())
-				st := s.stats()
-				assert.Equal(s, processlock.Stats{Acquired: 2 + int64(ran), Waited: 2, Unavailable: 1 - int64(ran)}, st)
-			})
-		}
-	})
-}
 
-// Reentrant takes over what NewGroup's lineage holds; then the inner return
-// releases nothing, and who outlives the hold is told.
-//
 // Rules 22 and 27.
-func TestGroupReentrant(t *testing.T) {
-	gtBubble(t, 0, func(s *gtScene) {
-		var x, y, z *gtTask
-		var g *processlock.Group
-		err := s.c.WithLock(s.root, "k", func(ctx context.Context) error {
-			behind := s.call("k")
-			g, _ = processlock.NewGroup(ctx, "in")
-			x, y, z = gtNew(s, ltNop), gtNew(s, ltNop), gtNew(s, ltNop)
-			g.GoLocked("k", x.fn, processlock.Reentrant)
-			g.GoLocked(processlock.All("j", "k", "l"), y.fn, processlock.Reentrant)
-			g.GoLocked("k", z.fn, processlock.Reentrant)
-			synctest.Wait()
-			s.states([]string{"runs", "runs", "runs"}, x, y, z)
-			assert.Equal(s, map[string][2][]string{`["j"]`: {{"in-2*"}, nil}, `["k"]`: {{"*"}, {""}}, `["l"]`: {{"in-2*"}, nil}}, gtLocks(s.c))
-			x.open()
-			y.open()
-			assert.Equal(s, "waits", behind.state())
-			close(behind.gate)
-			return nil
-		})
-		require.NoError(s, err)
-		synctest.Wait()
-		z.open()
-		assert.Equal(s, processlock.ErrLost, g.Wait(), "z outlived the hold")
-		assert.Equal(s, processlock.Stats{Acquired: 7, Waited: 1}, s.stats())
-	})
-	gtBubble(t, 0, func(s *gtScene) { // without a hold it changes nothing
-		x, y := s.lock("k", processlock.Reentrant), s.lock("k", processlock.Reentrant)
-		s.states([]string{"runs", "waits"}, x, y)
-		x.open()
-		s.states([]string{"over", "runs"}, x, y)
-		y.open()
-		assert.NoError(s, s.g.Wait())
-	})
-}
 
-// All takes each key once, one after the other, in canonical order, each in its
-// own queue, and holds what it has.
-//
 // Rule 23.
-func TestGroupAll(t *testing.T) {
-	gtBubble(t, 0, func(s *gtScene) {
-		b, d := s.call("b"), s.call("d")
-		x := s.lock(processlock.All("d", "a", "b", "c", "b", processlock.All("a", "d")))
-		assert.Equal(s, map[string][2][]string{`["a"]`: {{"g-1"}, nil}, `["b"]`: {{"*"}, {"g-1"}}, `["d"]`: {{"*"}, nil}}, gtLocks(s.c))
-		var holding []string
-		for _, k := range s.c.Snapshot().Locks[1].Waiters[0].Holding {
-			holding = append(holding, k.String())
-		}
-		assert.Equal(s, []string{`["a"]`}, holding)
-		behindB, behindA := s.lock("b"), s.lock("a")
-		b.open()
-		assert.Equal(s, map[string][2][]string{
-			`["a"]`: {{"g-1"}, {"g-3"}}, `["b"]`: {{"g-1"}, {"g-2"}}, `["c"]`: {{"g-1"}, nil}, `["d"]`: {{"*"}, {"g-1"}},
-		}, gtLocks(s.c))
-		d.open()
-		s.states([]string{"runs", "waits", "waits"}, x, behindB, behindA)
-		assert.Equal(s, [2][]string{{"g-1*"}, nil}, gtLocks(s.c)[`["c"]`])
-		x.open()
-		s.states([]string{"over", "runs", "runs"}, x, behindB, behindA)
-		behindA.open()
-		behindB.open()
-		assert.Equal(s, processlock.Stats{Acquired: 2 + 4 + 2, Waited: 4}, s.stats())
-	})
-	gtBubble(t, 1, func(s *gtScene) { // of no keys: fn runs
-		x := s.lock(processlock.All())
-		s.states([]string{"runs"}, x)
-		y := s.lock(processlock.All(), processlock.Shared)
-		s.states([]string{"waits"}, y)
-		x.open()
-		y.open()
-		assert.Equal(s, processlock.Stats{}, s.stats())
-	})
-	gtBubble(t, 0, func(s *gtScene) { // Shared
-		r := s.call("b", processlock.Shared)
-		x, y := s.lock(processlock.All("a", "b"), processlock.Shared), s.lock(processlock.All("b", "a"), processlock.Shared)
-		s.states([]string{"runs", "runs"}, x, y)
-		w := s.lock(processlock.All("a", "b"))
-		s.states([]string{"waits"}, w)
-		x.open()
-		y.open()
-		s.states([]string{"waits"}, w)
-		r.open()
-		s.states([]string{"runs"}, w)
-		w.open()
-	})
-}
 
 // Wait may be called from many goroutines and again, each returns the same.
+
 func TestGroupWaitFromManyGoroutines(t *testing.T) {
 	for _, want := range []error{nil, errGt} {
 		gtBubble(t, 0, func(s *gtScene) {
@@ -555,50 +323,7 @@ func TestGroupWaitFromManyGoroutines(t *testing.T) {
 
 // What a task wrote is seen by the next under its key, and after Wait by all.
 //
-// Rules 7 and 38.
-func TestGroupTaskSeesWhatTheOneBeforeWrote(t *testing.T) {
-	var c processlock.Coordinator
-	ctx := processlock.WithCoordinator(t.Context(), &c)
-	g, _ := processlock.NewGroup(ctx, "g")
-	g.SetLimit(3)
-	sums, order := make([]int, 4), make([][]int, 4)
-	for i := range 2000 {
-		key := i % 4
-		add := func(context.Context) error {
-			sums[key] += i
-			order[key] = append(order[key], i)
-			return nil
-		}
-		if i%50 == 0 {
-			g.GoLocked(processlock.All(key, key+100), add)
-		} else {
-			g.GoLocked(key, add)
-		}
-	}
-	require.NoError(t, g.Wait())
-	total := 0
-	for key, sum := range sums {
-		total += sum
-		assert.Len(t, order[key], 500)
-	}
-	assert.Equal(t, 1999*1000, total)
-}
 
-// ErrLost and fn's error come joined, as WithLock's do.
-//
+// Rules 7 and 38.
+
 // Rule 27.
-func TestGroupJoinsErrLostWithTheError(t *testing.T) {
-	gtBubble(t, 0, func(s *gtScene) {
-		var g *processlock.Group
-		x := gtNew(s, func(context.Context) error { return errGt })
-		require.NoError(s, s.c.WithLock(s.root, "k", func(ctx context.Context) error {
-			g, _ = processlock.NewGroup(ctx, "in")
-			g.GoLocked("k", x.fn, processlock.Reentrant)
-			synctest.Wait()
-			return nil
-		}))
-		x.open()
-		err := g.Wait()
-		assert.True(s, errors.Is(err, processlock.ErrLost) && errors.Is(err, errGt))
-	})
-}

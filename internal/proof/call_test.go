@@ -15,6 +15,7 @@ import (
 type liveCall struct {
 	gate chan outcome
 	told bool // by the driver
+	task bool // of a group
 
 	ctx     context.Context // fn's; set when ran is
 	ran     atomic.Bool
@@ -43,6 +44,12 @@ func (x *liveCall) start(ctx context.Context, c *processlock.Coordinator, key an
 		x.err = c.WithLock(ctx, key, func(ctx context.Context) error { return x.fn(ctx) }, opts...)
 		x.how = reasonOf(x.err)
 	}()
+}
+
+// add makes it a task.
+func (x *liveCall) add(g *processlock.Group, key any, opts []processlock.Option) {
+	x.gate, x.task = make(chan outcome, 1), true
+	g.GoLocked(key, func(ctx context.Context) error { return x.fn(ctx) }, opts...)
 }
 
 func (x *liveCall) fn(ctx context.Context) error {
@@ -74,6 +81,8 @@ func (x *liveCall) tell(how outcome) {
 func (x *liveCall) state() string {
 	var refusal *processlock.AcquireError
 	switch {
+	case x.task && x.ran.Load() && !x.running.Load():
+		return " has run"
 	case x.running.Load():
 		return " runs"
 	case !x.over.Load():

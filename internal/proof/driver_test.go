@@ -18,6 +18,7 @@ type driver struct {
 	cs     []*processlock.Coordinator
 	calls  []*liveCall
 	shuts  []*liveShut
+	groups []*liveGroup
 	world  world
 	states []state // what the model takes for possible; nil: it has given up
 
@@ -130,8 +131,17 @@ func (d *driver) finish() {
 	}
 	d.rest()
 	for i, x := range d.calls {
-		if !x.over.Load() && d.failure == "" {
+		if !x.over.Load() && !x.task && d.failure == "" {
 			d.failure = fmt.Sprintf("call %d waits for ever", i)
+		}
+	}
+	for i := range d.groups {
+		d.wait(i)
+	}
+	d.rest()
+	for i, x := range d.groups {
+		if !x.over.Load() && d.failure == "" {
+			d.failure = fmt.Sprintf("group %d waits for ever", i)
 		}
 	}
 	for _, c := range d.cs {
@@ -140,10 +150,15 @@ func (d *driver) finish() {
 		}
 	}
 	for _, cancel := range d.cancels {
+		if cancel == nil {
+			continue // a group's, or a task's
+		}
 		cancel(nil) // whoever still waits must not outlive the bubble
 	}
 	for _, c := range d.clients {
-		c.Close()
+		if c != nil {
+			c.Close()
+		}
 	}
 	synctest.Wait()
 }

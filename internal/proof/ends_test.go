@@ -99,7 +99,7 @@ func (w *world) giveUp(s *state, i int) {
 // closeMoves are what Client.Close does: the waits first, then the holds, one
 // key after the other in an order that nobody knows.
 func (w *world) closeMoves(s *state, client int, move func(func(*state))) {
-	of := func(i int) bool { return w.asks[i].client == client }
+	of := func(i int) bool { return w.client(s, i) == client }
 	waits := false
 	for key, r := range s.rows {
 		if slices.ContainsFunc(r.queue, of) {

@@ -5,7 +5,13 @@ package proof
 // not (count).
 func (w *world) look(s *state, i int, count bool) {
 	a, c := w.asks[i], &s.calls[i]
-	if why := s.ends[a.context]; why != 0 {
+	if a.task != nil {
+		if w.groupOver(s, i) {
+			w.dropTask(s, i)
+			return
+		}
+		c.asked = true
+	} else if why := s.ends[a.context]; why != 0 {
 		w.fail(s, i, why)
 		return
 	}
@@ -72,7 +78,7 @@ func (w *world) look(s *state, i int, count bool) {
 
 // shutOut reports whether a call's client is closed.
 func (w *world) shutOut(s *state, call int) bool {
-	client := w.asks[call].client
+	client := w.client(s, call)
 	return client >= 0 && s.closed[client]
 }
 
@@ -81,6 +87,9 @@ func (w *world) fail(s *state, call int, why reason) {
 	c.phase, c.result = ending, why|isRefusal
 	if keys := w.asks[call].keys; c.next < len(keys) {
 		c.refused = keys[c.next]
+	}
+	if t := w.asks[call].task; t != nil && why&isUnavailable == 0 {
+		w.failGroup(s, t.group, c.result)
 	}
 }
 

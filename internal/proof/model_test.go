@@ -20,8 +20,10 @@ type world struct {
 
 	asks     []ask
 	contexts []lifetime
-	clients  []int // their coordinators
+	clients  []int    // their coordinators
+	names    []string // of the clients
 	shuts    []shutAsk
+	groups   []groupAsk
 }
 
 // ask is what a call asks for.
@@ -32,6 +34,7 @@ type ask struct {
 	above                  []int // calls in whose fns it was made, innermost first
 	context                int
 	client                 int // the innermost of the coordinator asked; -1: none
+	task                   *taskAsk
 }
 
 // lifetime is a context.
@@ -58,6 +61,7 @@ type state struct {
 	down   []bool   // by coordinator
 	swept  []int    // calls that Shutdown is about to expel
 	shuts  []shut
+	groups []group
 	stats  []stats // by coordinator
 }
 
@@ -83,6 +87,8 @@ const (
 	waiting               // in the queue of keys[next]
 	expelled              // was taken out of it, and doesn't know yet
 	granted               // holds keys[next], and doesn't know yet
+	ready                 // a task that has all its keys, and no slot
+	starting              // a task that has a slot
 	running
 	ending // gives up what it has taken, the last first
 	over
@@ -96,8 +102,10 @@ type call struct {
 	exempt   bool // from Shutdown
 	doomed   bool // waits for a moment, since it will be told of a deadlock
 	ran      bool
-	deadline int // of MaxWait, from the first wait on; 0: none
-	since    int // of the wait
+	asked    bool // a task that has asked for a key
+	slot     bool // a task that has one
+	deadline int  // of MaxWait, from the first wait on; 0: none
+	since    int  // of the wait
 	result   reason
 	refused  int // the key of a refusal
 }
@@ -125,6 +133,10 @@ func (s state) clone() state {
 	s.cut = slices.Clone(s.cut)
 	s.ends, s.closed, s.down = slices.Clone(s.ends), slices.Clone(s.closed), slices.Clone(s.down)
 	s.swept, s.shuts, s.stats = slices.Clone(s.swept), slices.Clone(s.shuts), slices.Clone(s.stats)
+	s.groups = slices.Clone(s.groups)
+	for i := range s.groups {
+		s.groups[i].ready = slices.Clone(s.groups[i].ready)
+	}
 	return s
 }
 
@@ -162,6 +174,10 @@ func (w *world) grantNext(s *state, key int) {
 		r.queue = r.queue[1:]
 		r.holders = append(r.holders, holder{first, w.now})
 		c := &s.calls[first]
+		if w.asks[first].task != nil {
+			w.grantTask(s, first)
+			continue
+		}
 		c.phase = granted
 		c.under = append(c.under, first)
 		w.settleSearch(s, first)

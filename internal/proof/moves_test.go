@@ -58,6 +58,9 @@ func (w *world) moves(s state) (after []state) {
 	for i := range s.shuts {
 		w.shutMove(&s, i, move)
 	}
+	for i := range s.groups {
+		w.groupMoves(&s, i, move)
+	}
 	return after
 }
 
@@ -102,6 +105,9 @@ func (w *world) spread(s *state) {
 
 func (w *world) callMoves(s *state, i int, move func(func(*state))) {
 	a, c := w.asks[i], s.calls[i]
+	if a.task != nil && w.taskMoves(s, i, move) {
+		return
+	}
 	switch c.phase {
 	case asking:
 		if c.next == len(a.keys) {
@@ -133,7 +139,10 @@ func (w *world) callMoves(s *state, i int, move func(func(*state))) {
 func (w *world) hurry(s *state) {
 	for i := range s.calls {
 		c := &s.calls[i]
-		certain := !w.endsSoon(s, w.asks[i].context) && !w.closing(s)
+		if w.asks[i].task != nil {
+			continue
+		}
+		certain := !w.endsSoon(s, w.asks[i].context) && !w.mayFail(s, w.asks[i].context) && !w.closing(s)
 		switch {
 		case c.phase == granted && certain:
 			w.resume(s, i)

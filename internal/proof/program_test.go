@@ -43,6 +43,9 @@ const (
 	opClose    kind = "close"
 	opTick     kind = "tick"
 	opShutdown kind = "shutdown"
+	opGroup    kind = "group"
+	opTask     kind = "task"
+	opWait     kind = "wait"
 )
 
 // theme is what a program is mostly about: what takes several rare steps in a
@@ -58,6 +61,8 @@ var themes = []theme{
 	{[]kind{opRoot, opRoot, opReturn, opTick}, 1},
 	{[]kind{opRoot, opRoot, opRoot, opReturn, opCancel, opClose}, 3},
 	{[]kind{opRoot, opNested, opNested, opReturn, opLeave, opCancel}, 3},
+	{[]kind{opGroup, opTask, opTask, opTask, opTask, opRoot, opNested, opReturn, opReturn, opReturn, opLeave, opCancel, opClose, opTick, opWait}, 3},
+	{[]kind{opGroup, opTask, opTask, opTask, opTask, opRoot, opReturn, opReturn, opTick, opShutdown}, 1},
 }
 
 // kinds are weighted: nested calls and the ends of fns make most of what can go
@@ -65,6 +70,7 @@ var themes = []theme{
 var kinds = []kind{
 	opRoot, opRoot, opRoot, opRoot, opRoot, opNested, opNested, opNested, opNested, opKept,
 	opReturn, opReturn, opReturn, opReturn, opLeave, opCancel, opCancel, opCause, opClose, opTick, opTick, opShutdown,
+	opGroup, opTask, opTask,
 }
 
 // below draws a number from 0 to limit-1, all of them alike: rapid's integers
@@ -100,7 +106,7 @@ func genOp(t *rapid.T, calm int, theme theme) op {
 	n := func(limit int) int { return below(t, limit) }
 	o := op{kind: theme.kinds[n(len(theme.kinds))], quiet: n(4) <= calm+1, target: n(16)}
 	switch o.kind {
-	case opRoot, opNested, opKept:
+	case opRoot, opNested, opKept, opGroup, opTask:
 		count := 1
 		if n(4) >= theme.single {
 			count = 2 + n(2)

@@ -27,6 +27,7 @@ const (
 	isPanic
 	isExit
 	isNil
+	isDropped // a task whose fn did not run, for no reason of its own
 )
 
 var (
@@ -43,7 +44,7 @@ var reasons = []error{
 
 var reasonNames = []string{
 	"closed", "unavailable", "timeout", "full", "deadlock", "lost", "canceled", "deadline", "cause", "fn",
-	"key", "refusal", "panic", "exit", "nil",
+	"key", "refusal", "panic", "exit", "nil", "dropped",
 }
 
 // reasonOf returns all that err satisfies.

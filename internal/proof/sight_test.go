@@ -20,6 +20,10 @@ const tick = time.Millisecond
 func (w *world) expect(s *state) string {
 	var b strings.Builder
 	for i, c := range s.calls {
+		if w.asks[i].task != nil {
+			fmt.Fprintf(&b, "call %d%s\n", i, w.taskState(c))
+			continue
+		}
 		switch c.phase {
 		case running:
 			fmt.Fprintf(&b, "call %d runs\n", i)
@@ -35,6 +39,9 @@ func (w *world) expect(s *state) string {
 	}
 	for i, d := range s.shuts {
 		fmt.Fprintf(&b, "shutdown %d: over=%t %v\n", i, d.over, d.result)
+	}
+	for i, g := range s.groups {
+		fmt.Fprintf(&b, "group %d: skipped=%d over=%t %v\n", i, g.skipped, g.over, g.result)
 	}
 	for on, t := range s.stats {
 		held, waiting := 0, 0
@@ -68,8 +75,11 @@ func (w *world) expect(s *state) string {
 func (w *world) who(call int) string {
 	a := w.asks[call]
 	name, mode := "", processlock.ModeExclusive
-	if a.client >= 0 {
-		name = clientName(a.client)
+	switch {
+	case a.task != nil:
+		name = w.names[a.task.client]
+	case a.client >= 0:
+		name = w.names[a.client]
 	}
 	if a.shared {
 		mode = processlock.ModeShared
@@ -92,6 +102,9 @@ func (d *driver) seen() string {
 	}
 	for i, x := range d.shuts {
 		fmt.Fprintf(&b, "shutdown %d: over=%t %v\n", i, x.over.Load(), x.result())
+	}
+	for i, x := range d.groups {
+		fmt.Fprintf(&b, "group %d: skipped=%d over=%t %v\n", i, x.g.Skipped(), x.over.Load(), x.result())
 	}
 	for on, c := range d.cs {
 		snap := c.Snapshot()

@@ -21,7 +21,11 @@ type soaker struct {
 
 // action is one random thing to do. ctx is that of an fn, or Background.
 func (s *soaker) action(ctx context.Context, r *rand.Rand, depth int) {
-	switch r.IntN(24) {
+	switch r.IntN(25) {
+	case 24:
+		if depth == 0 {
+			s.group(r)
+		}
 	case 0:
 		s.mortal(r)
 	case 1:
@@ -36,9 +40,30 @@ func (s *soaker) action(ctx context.Context, r *rand.Rand, depth int) {
 		if depth == 0 {
 			s.refused()
 		}
+	case 6:
+		s.watched(ctx, r, depth)
 	default:
 		s.lock(ctx, r, depth)
 	}
+}
+
+// watched does something while hooks look at all calls.
+func (s *soaker) watched(ctx context.Context, r *rand.Rand, depth int) {
+	remove := s.c.AddHooks(processlock.Hooks{
+		Acquired: func(e processlock.Event) {
+			if e.Err != nil || e.Held != 0 || e.Key.LogValue().String() != e.Key.String() {
+				s.tally.wrong("Acquired: %+v", e)
+			}
+		},
+		Failed: func(e processlock.Event) {
+			var failed *processlock.AcquireError
+			if e.Err != processlock.ErrLost && (!errors.As(e.Err, &failed) || len(failed.LogValue().Group()) == 0) {
+				s.tally.wrong("Failed: %+v", e)
+			}
+		},
+	})
+	defer remove()
+	s.lock(ctx, r, depth)
 }
 
 // lock makes one call, and others inside its fn.

@@ -19,11 +19,11 @@ func (d *driver) do(o op) {
 	case opRoot:
 		d.call(-1, o)
 	case opNested:
-		if from := d.choose(o.target, func(x *liveCall) bool { return x.running.Load() && !x.told }); from >= 0 {
+		if from := d.choose(o.target, func(x *liveCall) bool { return x.running.Load() && !x.told && !d.limited(x) }); from >= 0 {
 			d.call(from, o)
 		}
 	case opKept:
-		if from := d.choose(o.target, func(x *liveCall) bool { return x.ran.Load() }); from >= 0 {
+		if from := d.choose(o.target, func(x *liveCall) bool { return x.ran.Load() && !d.limited(x) }); from >= 0 {
 			d.call(from, o)
 		}
 	case opReturn:
@@ -37,14 +37,21 @@ func (d *driver) do(o op) {
 		d.cancel(o)
 	case opClose:
 		d.rest()
-		if len(d.clients) > 0 {
-			i := o.target % len(d.clients)
+		if i := d.chooseClient(o.target); i >= 0 {
 			d.note("close client %d", i)
 			d.apply(func(s *state) {
 				s.closed[i] = true
 				d.end(s, d.clientAt[i], isCanceled|isClosed)
 			})
 			d.clients[i].Close()
+		}
+	case opGroup:
+		d.newGroup(o)
+	case opTask:
+		d.newTask(o)
+	case opWait:
+		if len(d.groups) > 0 {
+			d.wait(o.target % len(d.groups))
 		}
 	case opTick:
 		d.rest()
@@ -95,6 +102,9 @@ func (d *driver) tell(i int, how outcome) {
 	if i < 0 || d.calls[i].told {
 		return
 	}
+	if d.calls[i].task && how == panics { // that would end the process
+		how = exits
+	}
 	d.note("call %d ends: %v", i, [...]string{"", "nil", "error", "panic", "exit"}[how])
 	d.calls[i].tell(how)
 	d.apply(func(s *state) { s.calls[i].told = how })
@@ -119,6 +129,9 @@ func (d *driver) cancel(o op) {
 		why, cause = isCanceled|isCause, errCause
 	}
 	at := d.world.asks[i].context
+	if d.world.asks[i].task != nil {
+		at = d.world.contexts[at].parent
+	}
 	d.apply(func(s *state) {
 		// An end that comes from above was there in full when cancel came.
 		if !d.world.endsSoon(s, at) {
@@ -144,8 +157,7 @@ func (d *driver) call(from int, o op) {
 	on := o.coordinator % len(d.cs)
 	a := ask{shared: o.shared, try: o.try, reentrant: o.reentrant, maxWait: o.maxWait}
 	inner := slices.Repeat([]int{-1}, len(d.cs))
-	if from < 0 && o.fellow && len(d.clients) > 0 {
-		i := o.target % len(d.clients)
+	if i := d.chooseClient(o.target); from < 0 && o.fellow && i >= 0 {
 		ctx, parent, inner = d.clientIn[i].ctx, d.clientAt[i], slices.Clone(d.clientIn[i].inner)
 		a.above = d.clientIn[i].above
 		how += fmt.Sprint(", with client ", i)
@@ -155,7 +167,7 @@ func (d *driver) call(from int, o op) {
 		}
 	}
 	if from >= 0 {
-		ctx, parent, how = d.calls[from].ctx, d.world.asks[from].context, fmt.Sprint("in fn of ", from)
+		ctx, parent, how = d.calls[from].ctx, d.world.contextOf(from), fmt.Sprint("in fn of ", from)
 		a.above = append([]int{from}, d.world.asks[from].above...)
 		inner = slices.Clone(d.inner[from])
 		switch o.detour {
@@ -174,15 +186,23 @@ func (d *driver) call(from int, o op) {
 		parent = d.context(parent, 0, func(error) {})
 		inner[at] = len(d.clients)
 		how += fmt.Sprintf(", with new client %d of coordinator %d", len(d.clients), at)
-		d.clients, d.clientAt = append(d.clients, c), append(d.clientAt, parent)
-		d.clientIn = append(d.clientIn, fellow{ctx, slices.Clone(inner), a.above})
-		d.world.clients = append(d.world.clients, at)
-		d.apply(func(s *state) { s.closed = append(s.closed, false) })
+		d.client(c, clientName(len(d.clients)), at, parent, fellow{ctx, slices.Clone(inner), a.above})
 	}
 	ctx, a.context = d.derive(ctx, parent, o.deadline)
 	a.client = inner[on]
 	key := d.name(&a, on, o.keys)
-	opts := []processlock.Option{}
+	opts := a.options()
+	d.note("call %d %s wants %v of coordinator %d, shared=%t try=%t reentrant=%t maxWait=%d deadline=%d",
+		len(d.calls), how, a.keys, on, a.shared, a.try, a.reentrant, a.maxWait, o.deadline)
+	d.world.asks, d.inner = append(d.world.asks, a), append(d.inner, inner)
+	x := &liveCall{}
+	d.calls = append(d.calls, x)
+	d.apply(func(s *state) { s.calls = append(s.calls, call{phase: asking}) })
+	x.start(ctx, d.cs[on], key, opts)
+}
+
+// options are what the library is given for an ask.
+func (a ask) options() (opts []processlock.Option) {
 	if a.shared {
 		opts = append(opts, processlock.Shared)
 	}
@@ -195,13 +215,28 @@ func (d *driver) call(from int, o op) {
 	if a.maxWait > 0 {
 		opts = append(opts, processlock.MaxWait(time.Duration(a.maxWait)*tick))
 	}
-	d.note("call %d %s wants %v of coordinator %d, shared=%t try=%t reentrant=%t maxWait=%d deadline=%d",
-		len(d.calls), how, a.keys, on, a.shared, a.try, a.reentrant, a.maxWait, o.deadline)
-	d.world.asks, d.inner = append(d.world.asks, a), append(d.inner, inner)
-	x := &liveCall{}
-	d.calls = append(d.calls, x)
-	d.apply(func(s *state) { s.calls = append(s.calls, call{phase: asking}) })
-	x.start(ctx, d.cs[on], key, opts)
+	return opts
+}
+
+// client enters a client into the world; c is nil for one that nobody closes.
+func (d *driver) client(c *processlock.Client, name string, coordinator, context int, in fellow) {
+	d.clients, d.clientAt, d.clientIn = append(d.clients, c), append(d.clientAt, context), append(d.clientIn, in)
+	d.world.clients, d.world.names = append(d.world.clients, coordinator), append(d.world.names, name)
+	d.apply(func(s *state) { s.closed = append(s.closed, false) })
+}
+
+// chooseClient returns one that may be closed, or -1.
+func (d *driver) chooseClient(n int) int {
+	var some []int
+	for i, c := range d.clients {
+		if c != nil {
+			some = append(some, i)
+		}
+	}
+	if len(some) == 0 {
+		return -1
+	}
+	return some[n%len(some)]
 }
 
 // derive returns a context that ends when the program says so.
@@ -234,8 +269,8 @@ func (d *driver) name(a *ask, on int, keys []int) any {
 func (d *driver) shutdown(o op) {
 	ctx, parent := context.Background(), -1
 	a := shutAsk{coordinator: o.coordinator % len(d.cs)}
-	if from := d.choose(o.target, func(x *liveCall) bool { return x.running.Load() }); o.detour == 0 && from >= 0 {
-		ctx, parent = d.calls[from].ctx, d.world.asks[from].context
+	if from := d.choose(o.target, func(x *liveCall) bool { return x.running.Load() && !d.limited(x) }); o.detour == 0 && from >= 0 {
+		ctx, parent = d.calls[from].ctx, d.world.contextOf(from)
 		a.above = append([]int{from}, d.world.asks[from].above...)
 	}
 	ctx, a.context = d.derive(ctx, parent, o.deadline)

@@ -25,6 +25,8 @@ func (s *state) text() string {
 		flag(c.exempt)
 		flag(c.doomed)
 		flag(c.ran)
+		flag(c.asked)
+		flag(c.slot)
 		why(c.result)
 		list(c.under)
 	}
@@ -51,6 +53,15 @@ func (s *state) text() string {
 	for _, d := range s.shuts {
 		flag(d.over)
 		why(d.result)
+	}
+	for _, g := range s.groups {
+		flag(g.canceled)
+		flag(g.waits)
+		flag(g.over)
+		list(g.ready)
+		put(g.active, g.left, g.dropped, g.skipped)
+		why(g.err)
+		why(g.result)
 	}
 	for _, t := range s.stats {
 		put(t.acquired, t.waited, t.canceled, t.unavailable, t.deadlocks, t.closed, t.lost, t.ticks, t.ticks>>8)
