@@ -90,8 +90,8 @@ var defaultCoordinator = New(Options{})
 func Default() *Coordinator { return defaultCoordinator }
 
 // Configure sets the options of [Default]. Call it from main or a test's
-// TestMain: it panics once Default has served a request, and if an option is out
-// of its range. Hooks that AddHooks has added go.
+// TestMain: it panics once Default has served a request or a [Group] was made for
+// it, and if an option is out of its range. Hooks that AddHooks has added go.
 func Configure(opts Options) {
 	opts.check()
 	c := Default()

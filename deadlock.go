@@ -247,10 +247,19 @@ func (e *entry) passes(m Mode, end *claim) (bool, []context.Context) {
 	var ahead []context.Context
 	for w := e.crowd.queue.first; w != end; w = w.next {
 		if w.mode == ModeExclusive {
-			ahead = append(ahead, w.hold.Context)
+			ahead = append(ahead, w.context())
 		}
 	}
 	return true, ahead
+}
+
+// context is the one by whose end w leaves its queue. Of a task's it is not the
+// hold's, which is made anew when the task starts, whoever asks it meanwhile.
+func (w *claim) context() context.Context {
+	if w.task != nil {
+		return w.task.group.ctx
+	}
+	return w.hold.Context
 }
 
 // find returns a shortest cycle through w, from w on, or nil. Called under mu.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // dtLingering is a call whose context is done, though its own goroutine hasn't
@@ -129,4 +132,31 @@ func TestDeadlockOverWriterThatCameMeanwhile(t *testing.T) {
 		a.let()
 		next.mustRun()
 	})
+}
+
+// A task that waits ahead may start while its context is asked.
+//
+// Rules 32 and 38: this is for the race detector.
+func TestDeadlockNotOverATaskThatStartsMeanwhile(t *testing.T) {
+	for _, key := range []any{"b", All("a", "b")} {
+		dtBubble(t, Options{}, func(d *dtScene) {
+			b := d.ask("b", Shared)
+			ctx, cancel := context.WithCancel(context.Background())
+			probe := &dtProbe{Context: ctx}
+			d.begin(nil, d.c, probe, true, "b")
+			synctest.Wait()
+			g, _ := NewGroup(WithCoordinator(context.Background(), d.c), "g")
+			g.GoLocked(key, func(context.Context) error { return nil })
+			synctest.Wait()
+			probe.arm(func() {
+				cancel()
+				b.tell()
+				time.Sleep(time.Second) // until the task is over
+			})
+			again := b.ask("b", Shared) // asks the contexts ahead, the probe's first
+			time.Sleep(2 * time.Second)
+			again.mustFail(ErrDeadlock) // as it was when it asked
+			require.NoError(t, g.Wait())
+		})
+	}
 }

@@ -11,8 +11,8 @@ import (
 // deadline: a cycle in the wait-for graph (Coffman, Elphick and Shoshani,
 // "System Deadlocks", 1971). [errors.Is] finds [ErrDeadlock] in it.
 //
-// Only waits of WithLock calls are seen, made with the context of the fn that
-// holds: not channels, WaitGroups or other locks.
+// Only waits of WithLock calls and of Group tasks are seen, made with the context
+// of the fn that holds: not channels, WaitGroups or other locks.
 //
 // What the failing call's lineage holds stays held, so asking again from there
 // fails again. The others on the cycle go on once the fns around the failing

@@ -67,6 +67,16 @@
 // those that run, so that a busy key keeps no other from running. With any other
 // pool wrap what it runs with [Worker].
 //
+// # Seeing locks
+//
+// [Coordinator.Snapshot] tells who holds a key and who waits for it, and
+// [Coordinator.Stats] counts; package lockdebug shows both on a page. [Hooks] are
+// called as requests come and go, and [Options] has warnings of slow ones. While
+// an execution trace is taken (see [runtime/trace]) each wait in a goroutine is a
+// region of type processlock.wait, and each run of fn under its keys one of type
+// processlock.hold, with the keys in logs of that category. The block profile has
+// waits with WithLock on the stack. Where nobody looks nothing is measured.
+//
 // # Testing
 //
 // Waits are durably blocking in the sense of [testing/synctest], so the package
@@ -75,8 +85,9 @@
 // bubble's edge, by code inside and outside or by two bubbles in parallel,
 // since the runtime ends the process then. Likewise [Client.Close] and
 // [Coordinator.Shutdown] belong on the side of those whose waits they end or
-// whose holds they wait for. Give each of several bubbles that run in parallel a
-// coordinator of its own with [WithCoordinator].
+// whose holds they wait for, and a [Group] with its tasks on one side. Give each
+// of several bubbles that run in parallel a coordinator of its own with
+// [WithCoordinator].
 //
 // # What it is not
 //

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Group runs tasks, of which each may need a key, so many at a time, and waits
-// for all of them. It is golang.org/x/sync/errgroup for keyed work: a task whose key is
+// Group runs tasks, each under a key if it needs one and only so many at a time,
+// and waits for all of them. It is golang.org/x/sync/errgroup for keyed work: a task whose key is
 // busy waits in the key's own queue, with neither a goroutine nor a place among
 // those that run, so that a busy key keeps nobody else from running.
 //
@@ -16,12 +16,13 @@ import (
 // goroutine, tasks included, but for what they say themselves.
 //
 // A task's fn gets the group's context with a [Client] of its own, named after
-// the group: the first task of NewGroup(ctx, "mail") is mail-1. It runs under
-// the [runtime/pprof] labels of NewGroup's context. Lock with that context in a
-// task, not with another: while a call made with it waits, the task does not
-// count as running, so that those it waits for can. A call made with another
-// context keeps the task's slot while it waits, and if all of a limited group's
-// tasks do that, they may wait for keys of tasks that wait for them.
+// the group: the first task of NewGroup(ctx, "mail") is mail-1. When fn ends the
+// client is closed, which ends that context for whatever fn has left behind. It
+// runs under the [runtime/pprof] labels of NewGroup's context. Lock with that
+// context in a task, not with another: while a call made with it waits, the task
+// does not count as running, so that those it waits for can. A call made with
+// another context keeps the task's slot while it waits, and if all of a limited
+// group's tasks do that, they may wait for keys of tasks that wait for them.
 //
 // A task ends when its fn returns or calls [runtime.Goexit], which counts as
 // returning nil. A panic is not caught: as in errgroup it ends the process.

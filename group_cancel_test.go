@@ -304,6 +304,50 @@ func TestGroupContextThatPanics(t *testing.T) {
 	})
 }
 
+// gtPanickyErr panics in Err when it is asked for the n'th time.
+type gtPanickyErr struct {
+	context.Context
+	n atomic.Int64
+}
+
+func (c *gtPanickyErr) Err() error {
+	if c.n.Add(-1) == 0 {
+		panic(errGt)
+	}
+	return c.Context.Err()
+}
+
+// Wherever GoLocked asks its parent's Err, a panic leaves nothing of the task.
+//
+// Rules 34 and 36.
+func TestGroupContextThatPanicsLater(t *testing.T) {
+	for n, last := int64(1), false; !last; n++ {
+		require.Less(t, n, int64(100))
+		gtBubble(t, 1, func(s *gtScene) {
+			parent := &gtPanickyErr{Context: s.root}
+			g, ctx := processlock.NewGroup(parent, "p")
+			running := gtNew(s, ltNop)
+			g.SetLimit(1)
+			g.Go(running.fn) // so that no task asks
+			synctest.Wait()
+			parent.n.Store(n)
+			last = gtPanicsWith(func() { g.GoLocked(processlock.All("i", "j", "k"), ltNop) }) == nil
+			parent.n.Store(0)
+			assert.Equal(s, last, len(s.c.Snapshot().Locks) > 0)
+			running.open()
+			assert.NoError(s, g.Wait())
+			assert.Error(s, ctx.Err())
+		})
+	}
+}
+
+// gtPanicsWith returns what fn panics with.
+func gtPanicsWith(fn func()) (value any) {
+	defer func() { value = recover() }()
+	fn()
+	return nil
+}
+
 // A task drops out of the middle of a queue without changing the order of the
 // rest, and whoever has become grantable is granted at once.
 //

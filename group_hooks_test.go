@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -120,5 +121,113 @@ func TestSlowTasksAreLogged(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		second.open()
 		assert.Equal(s, 1, strings.Count(out.String(), "slow hold"), out.String())
+	})
+}
+
+// A wait ends with the grant, or with what ends it, not with the wait for a slot
+// that comes after: of a task, and of a call in one.
+//
+// Rules 41 and 42.
+func TestHooksAreToldOfNoWaitForASlot(t *testing.T) {
+	log := &htLog{}
+	const canceled = `: context canceled)`
+	gtBubbleWith(t, processlock.Options{Hooks: log.hooks()}, 1, func(s *gtScene) {
+		running, j, k := s.free(), s.call("j"), s.call("k") // g-1 has the slot
+		s.lock("k")                                         // g-2
+		s.lock(processlock.All("j", "l"))                   // g-3
+		time.Sleep(time.Second)
+		j.open()
+		k.open()
+		time.Sleep(5 * time.Second) // for the slot
+		s.cancel(nil)
+		synctest.Wait()
+		log.told(s, "g-2", "Waiting k", `Failed k waited=1s (processlock: lock ["k"]`+canceled)
+		log.told(s, "g-3", "Waiting j",
+			`Failed j waited=1s (processlock: lock ["j"]`+canceled, `Failed l (processlock: lock ["l"]`+canceled)
+		running.open()
+		assert.Equal(s, 2*time.Second, s.c.Stats().WaitDuration)
+	})
+	for _, granted := range []bool{false, true} {
+		log := &htLog{}
+		gtBubbleWith(t, processlock.Options{Hooks: log.hooks()}, 1, func(s *gtScene) {
+			busy := s.call("k")
+			stop := func() {}
+			a := s.freeLast(func(ctx context.Context) error {
+				ctx, stop = context.WithCancel(ctx)
+				_ = s.c.WithLock(ctx, "k", ctNever(s))
+				return nil
+			})
+			b := s.free()
+			a.open()
+			time.Sleep(time.Second)
+			if granted {
+				busy.open()
+				time.Sleep(5 * time.Second) // for b's slot
+			}
+			stop()
+			time.Sleep(5 * time.Second) // for b's slot
+			assert.Equal(s, time.Second, s.c.Stats().WaitDuration)
+			b.open()
+			log.told(s, "g-1", "Waiting k", `Failed k waited=1s (processlock: lock ["k"]`+canceled)
+			if !granted {
+				busy.open()
+			}
+		})
+	}
+}
+
+// What a Failed takes is in no other's wait.
+//
+// Rule 42.
+func TestHooksThatTakeTimeAreNotMeasuredInATask(t *testing.T) {
+	log := &htLog{}
+	slow := processlock.Hooks{Failed: func(processlock.Event) { time.Sleep(time.Minute) }}
+	gtBubbleWith(t, processlock.Options{Hooks: log.hooks()}, 0, func(s *gtScene) {
+		defer s.c.AddHooks(slow)()
+		j, k := s.call("j"), s.call("k")
+		s.lock(processlock.All("i", "j", "k"))
+		time.Sleep(time.Second)
+		j.open()
+		time.Sleep(time.Second)
+		s.cancel(nil)
+		time.Sleep(time.Hour)
+		k.open()
+		log.told(s, "g-1", "Waiting j", "Waiting k",
+			`Failed i (processlock: lock ["i"]: context canceled)`,
+			`Failed j waited=1s (processlock: lock ["j"]: context canceled)`,
+			`Failed k waited=1s (processlock: lock ["k"]: context canceled)`)
+	})
+}
+
+// A task that gives up waiting judges the holds that it leaves behind, as a call
+// does, and one that has its key but no slot is judged by those that it keeps
+// from the key.
+func TestSlowHoldsAreJudgedByAndOfTasks(t *testing.T) {
+	htSlow(t, func(s *htScene, warned func(...string)) {
+		k := htKey("k")
+		root := processlock.WithCoordinator(s.ctx, s.c)
+		g, _ := processlock.NewGroup(root, "g")
+		g.SetLimit(1)
+		gate := make(chan struct{})
+		g.Go(func(context.Context) error { <-gate; return nil }) // g-1
+		a := s.start("a", "k")
+		g.GoLocked("k", ltNop, processlock.MaxWait(1500*time.Millisecond)) // g-2
+		htLater(2)
+		assert.Equal(t, 1, g.Skipped())
+		warned(
+			htSlowWait+k+`by.client=g-2 waited=1.5s holder.client=a queue=1 error="not available within MaxWait"`,
+			htStillHeld+k+"by.client=a held=1.5s queue=1")
+		a.open()
+		warned()
+
+		g.GoLocked("k", ltNop) // g-3, has its key and waits for the slot
+		htLater(1)
+		b := s.start("b", "k")
+		warned(htStillHeld + k + "by.client=g-3 held=1s queue=1")
+		close(gate)
+		synctest.Wait()
+		assert.NoError(t, g.Wait())
+		b.open()
+		warned()
 	})
 }

@@ -16,9 +16,10 @@ import (
 
 // A panic in a task is not caught: it ends the process, with its value and its
 // stack, whatever the task holds and whoever waits for it. Wait does not return
-// before, which would let a program exit as if all were well.
+// before, which would let a program exit as if all were well. A hook's panic in a
+// task's goroutine is no different.
 //
-// Rule 15.
+// Rules 15 and 42.
 func TestGroupPanicEndsTheProcess(t *testing.T) {
 	for name, do := range map[string]func(g *processlock.Group){
 		"Go":           func(g *processlock.Group) { g.Go(gtPanics) },
@@ -38,6 +39,17 @@ func TestGroupPanicEndsTheProcess(t *testing.T) {
 				defer func() { panic("gt: boom") }()
 				return errGt
 			})
+		},
+		"Acquired": func(g *processlock.Group) {
+			processlock.Default().AddHooks(processlock.Hooks{Acquired: func(processlock.Event) { _ = gtPanics(context.Background()) }})
+			g.GoLocked("k", gtExits)
+			g.GoLocked("k", gtExits)
+		},
+		"Released": func(g *processlock.Group) {
+			processlock.Default().AddHooks(processlock.Hooks{Released: func(processlock.Event) { _ = gtPanics(context.Background()) }})
+			g.SetLimit(1)
+			g.GoLocked(processlock.All("k", "l"), ctNop)
+			g.GoLocked("k", gtExits)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

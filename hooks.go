@@ -16,7 +16,8 @@ import (
 // on it, and its own from its start on. They may call this package, on any key;
 // but a Waiting or Acquired that waits for the request's own key waits for
 // itself, and that is no [ErrDeadlock]. A hook that panics does so with the key
-// released, or the request out of the queue; others are called all the same.
+// released, or the request out of the queue; others are called all the same. In
+// a goroutine of a Group a panic ends the process, as fn's does.
 //
 // A request that finds its key free calls Acquired and Released; one that has to
 // wait calls Waiting first. One that does not get its key calls Failed instead
@@ -45,7 +46,9 @@ type Event struct {
 
 	// Waited is how long the request waited for the key, if it did: of Acquired,
 	// Released and Failed. Held is how long it had it: of Released, and of
-	// Failed with ErrLost. Neither has in it what hooks take after its end.
+	// Failed with ErrLost. Neither has in it what hooks take after its end. The
+	// wait of a [Group]'s task for a slot is part of Held, though Acquired comes
+	// after it.
 	Waited, Held time.Duration
 
 	// Err is of Failed only.

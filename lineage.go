@@ -7,10 +7,11 @@ type lineageKey struct{}
 
 // hold is what fn's context is: the caller's context, and the lock that fn
 // runs under. It is not changed once it holds, but for the Context of a Group's
-// task, which is made when that starts; and it is never reused, so its address
-// stands for one acquisition for ever: an entry that names it as holder is held by it, and
-// one that doesn't is not, whatever has become of the entry since. User code
-// may keep it; it is small and leads to the coordinator only.
+// task, which is made when that starts and not read by others before; and it is
+// never reused, so its address stands for one acquisition for ever: an entry that
+// names it as holder is held by it, and one that doesn't is not, whatever has
+// become of the entry since. User code may keep it; it is small and leads to the
+// coordinator only.
 //
 // Refused: holds carved from slabs (one kept context keeps its neighbours'
 // parents alive) and pooled holds (a kept context would change its meaning).

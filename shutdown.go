@@ -56,9 +56,10 @@ func (s *shard) report(before int64) {
 }
 
 // Shutdown closes the coordinator for good and waits until no key is held.
-// Calls that wait and calls that come later get [ErrClosed], except those whose
-// context descends from an fn that holds a key of this coordinator: they belong
-// to a running fn and are served as before. Running fns are not disturbed.
+// Calls that wait and calls that come later get [ErrClosed], and so do a [Group]'s
+// tasks, except those whose context descends from an fn that holds a key of this
+// coordinator: they belong to a running fn and are served as before. Running fns
+// are not disturbed.
 //
 // Shutdown returns nil when no key is held any more, else, when ctx is done, an
 // error that satisfies [errors.Is] for ctx's Err and its [context.Cause].

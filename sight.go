@@ -18,7 +18,7 @@ type sight struct {
 	start   int64 // when it queued; 0: it has not. Set under the shard's mutex
 	waiting bool  // it waits or has waited: one that would close a cycle queues, but does not
 	waited  time.Duration
-	since   int64 // when it was granted its key
+	since   int64 // when it was granted its key, or its wait was given up
 	view    view
 	lost    bool // Client.Close has taken the key from fn, and told so
 }
@@ -132,7 +132,7 @@ func (t *sight) refused(err *AcquireError) {
 	e := t.event
 	e.Err = err
 	if t.waiting {
-		e.Waited = sinceThen(t.start, clock())
+		e.Waited = sinceThen(t.start, t.since)
 	}
 	defer t.judge(e)
 	tell(t.observer.hooks, failedHook, e)

@@ -32,8 +32,8 @@ func (t *sight) look(e *entry) {
 	now := clock()
 	for w := e.crowd.holders.first; w != nil; w = w.next {
 		// The state before since, which is written before it: until a request
-		// has resumed, since is when it began to wait.
-		if st := w.state.Load(); st != stateRunning && st != stateTaken {
+		// has resumed, since is when it began to wait, unless it is noted.
+		if st := w.state.Load(); st != stateRunning && st != stateTaken && !w.noted {
 			continue
 		}
 		since := w.since.Load()
@@ -47,14 +47,17 @@ func (t *sight) look(e *entry) {
 	}
 }
 
-// lookBack takes a view for w, if it is still in the queue that it is about to
-// leave.
+// lookBack notes when w's wait ended, which comes to nothing, and takes a view if
+// w is still in the queue that it is about to leave.
 func (t *sight) lookBack(s *shard, w *claim) {
 	if t == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if t.since = clock(); w.noted { // it has waited for a slot since
+		t.since = w.since.Load()
+	}
 	if w.state.Load() == stateQueued {
 		t.look(w.entry)
 	}

@@ -35,7 +35,8 @@ type Holder struct {
 	Since time.Time
 
 	// Running tells whether fn runs. A request that has just been granted its
-	// key does not yet, nor does one of [All] that waits for other keys.
+	// key does not yet, nor does one of [All] that waits for other keys, nor one
+	// of a [Group] that waits for a slot.
 	Running bool
 }
 

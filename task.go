@@ -38,6 +38,7 @@ type severalKeys struct {
 	claim *claim  // the last asked for, if it isn't got yet
 
 	exempt bool // from Shutdown, once and for all
+	queued bool // for one of keys; so GoLocked has returned, or is about to
 }
 
 type taskList struct{ first, last *task }
@@ -102,7 +103,7 @@ func (t *task) askOn() (queued bool) {
 	for len(v.got.list) < len(v.keys) {
 		k := v.keys[len(v.got.list)]
 		t.key = k
-		if len(v.got.list) > 0 && t.group.over() { // GoLocked has asked before the first
+		if len(v.got.list) > 0 && t.over() { // GoLocked has asked before the first
 			t.drop()
 			return false
 		}
@@ -117,6 +118,7 @@ func (t *task) askOn() (queued bool) {
 			return false
 		}
 		if queued {
+			v.queued = true
 			return true
 		}
 		t.add(g)
@@ -143,12 +145,7 @@ func (t *task) request(a *attempt, k Key, g *grant) (queued bool, err error) {
 		a.sight = a.own.sight
 	}
 	done := false
-	defer func() {
-		if !done { // user code panicked: a context of the lineage or on a cycle, or a hook
-			defer t.end(nil)
-			t.giveUp(errUnwound)
-		}
-	}()
+	defer t.unlessDone(&done) // it asks contexts, of the lineage and on a cycle, and calls hooks
 	hash := k.hash()
 	s := a.coordinator.shardOf(hash)
 	w, err := a.ask(s, &k, hash, g)
@@ -169,6 +166,27 @@ func (t *task) request(a *attempt, k Key, g *grant) (queued bool, err error) {
 	}
 	done = true
 	return w != nil, err
+}
+
+// over is the group's over.
+func (t *task) over() bool {
+	done := false
+	defer t.unlessDone(&done)
+	over := t.group.over()
+	done = true
+	return over
+}
+
+// unlessDone gives t up where user code has panicked or exited the goroutine.
+func (t *task) unlessDone(done *bool) {
+	switch v := t.several; {
+	case *done:
+	case v != nil && v.queued: // no caller of GoLocked learns of it
+		t.fail(&AcquireError{t.key, errUnwound})
+	default:
+		defer t.end(nil)
+		t.giveUp(errUnwound)
+	}
 }
 
 // sight returns that of t's request for k.
@@ -288,12 +306,15 @@ func (t *task) settle() {
 			if !t.askOn() {
 				return
 			}
-		case late && w.entry.shard.leave(w):
+		case late:
 			s := w.entry.shard
-			s.addWait(elapsed(w.since.Load(), clock()))
-			s.count(&s.stats.unavailable)
-			t.refuse(ErrWaitTimeout)
-			return
+			w.sight.lookBack(s, w)
+			if s.leave(w) { // else the grant came first
+				s.addWait(elapsed(w.since.Load(), clock()))
+				s.count(&s.stats.unavailable)
+				t.refuse(ErrWaitTimeout)
+				return
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime/pprof"
 	"runtime/trace"
+	"slices"
 )
 
 // getReady makes t, which has its keys, wait for a slot.
@@ -36,33 +37,6 @@ func (g *Group) take(t *task) {
 	t.waits = false
 }
 
-// summon makes sure that somebody sees to the news. Called under mu.
-func (g *Group) summon() {
-	if !g.moving && g.news.first != nil {
-		g.moving = true
-		go g.move()
-	}
-}
-
-// move sees to the tasks that need more than a word under a mutex: those that
-// ask for another key, and those that end without having run. It is there while
-// there are any.
-func (g *Group) move() {
-	pprof.SetGoroutineLabels(g.ctx)
-	for {
-		g.mu.Lock()
-		t := g.news.first
-		if t == nil {
-			g.moving = false
-			g.mu.Unlock()
-			return
-		}
-		g.news.remove(t)
-		g.mu.Unlock()
-		t.settle()
-	}
-}
-
 // run runs t, which has its keys and a slot, in a goroutine of its own.
 func (t *task) run() {
 	g := t.group
@@ -81,25 +55,41 @@ func (t *task) run() {
 		}
 		return
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			// It ends the process, as [sync.WaitGroup.Go] sees to it: if the
-			// task ended first, Wait could return and the program exit before.
-			panic(v)
-		}
-		defer s.end()
-		if err != nil {
-			g.abandon() // before a release lets another task start
-		}
-		t.release(&err)
-		c.Close()
-		if err != nil {
-			g.fail(err)
-		}
-		t.end(nil)
-	}()
-	defer endRegion(t.granted())
+	defer t.finish(s, c, &err)
+	t.granted(&err)
+	defer endRegion(t.region())
 	err = t.fn(ctx)
+}
+
+// finish follows fn, however that has ended. It is deferred, like conclude, so
+// that a hook that exits the goroutine skips nothing.
+func (t *task) finish(s *slot, c *Client, err *error) {
+	goOn(recover())
+	g := t.group
+	defer t.conclude(s, err)
+	defer c.Close()
+	if *err != nil {
+		g.abandon() // before a release lets another task start
+	}
+	t.release(err)
+}
+
+// conclude ends t, which holds nothing any more.
+func (t *task) conclude(s *slot, err *error) {
+	goOn(recover())
+	defer s.end()
+	defer t.end(nil)
+	if *err != nil {
+		t.group.fail(*err)
+	}
+}
+
+// goOn lets a panic end the process, as [sync.WaitGroup.Go] sees to it: if the
+// task ended first, Wait could return and the program exit before.
+func goOn(panicked any) {
+	if panicked != nil {
+		panic(panicked)
+	}
 }
 
 // start makes t's client and fn's context, and the client the holder of t's
@@ -177,15 +167,33 @@ func (t *task) release(err *error) {
 	}
 }
 
-// granted tells those who look that t has its keys, and begins a region.
-func (t *task) granted() *trace.Region {
+// granted tells those who look that t has its keys. If one of them exits the
+// goroutine *err says that fn has not run.
+func (t *task) granted(err *error) {
+	v := t.several
+	if t.claim.sight == nil && (v == nil || len(v.got.sights) == 0) {
+		return
+	}
+	*err = &AcquireError{t.key, errUnwound}
+	if v == nil {
+		t.claim.sight.grantedTo(&t.claim)
+	} else {
+		v.granted()
+	}
+	*err = nil
+}
+
+func (v *severalKeys) granted() {
+	for i, s := range slices.Backward(v.got.sights) {
+		defer s.grantedTo(v.got.list[i].claim) // each, whatever the others do
+	}
+}
+
+// region begins a region of the execution trace, with t's keys in the log.
+func (t *task) region() *trace.Region {
 	if v := t.several; v != nil {
-		for i, s := range v.got.sights {
-			s.grantedTo(v.got.list[i].claim)
-		}
 		return v.got.region()
 	}
-	t.claim.sight.grantedTo(&t.claim)
 	return t.claim.sight.region(holdRegion)
 }
 
@@ -213,7 +221,7 @@ func (t *task) giveUp(why error) {
 		}
 	}
 	if v := t.several; v != nil {
-		for i, s := range v.got.sights {
+		for i, s := range slices.Backward(v.got.sights) {
 			if s != nil {
 				s.since = v.got.list[i].claim.since.Load()
 				defer s.refused(&AcquireError{v.keys[i], why})
@@ -272,20 +280,29 @@ func (s *shard) recount(w *claim) {
 // group is no error of t's, unless it is that the client was closed under which
 // t has asked for a key: then it ends as a call does.
 func (t *task) drop() {
-	g := t.group
-	if t.key != (Key{}) && g.closed() {
+	why, closed := t.whyDropped()
+	if closed {
 		if v := t.several; v != nil && len(v.got.list) == len(v.keys) {
 			t.key = v.got.revoked(v.keys)
 		}
-		t.refuse(g.closedReason())
+		t.refuse(why)
 		return
 	}
-	defer t.end(&g.dropped)
-	why := g.ended()
-	if why == nil {
+	defer t.end(&t.group.dropped)
+	t.giveUp(why)
+}
+
+func (t *task) whyDropped() (why error, closed bool) {
+	g := t.group
+	done := false
+	defer t.unlessDone(&done)
+	if t.key != (Key{}) && g.closed() {
+		why, closed = g.closedReason(), true
+	} else if why = g.ended(); why == nil {
 		why = context.Canceled // by an error that is about to end the context
 	}
-	t.giveUp(why)
+	done = true
+	return why, closed
 }
 
 // refuse ends t, which doesn't get its key. err is told by identity: the reason

@@ -13,6 +13,7 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 	start := w.since.Load()
 	count := &s.stats.canceled
 	resumed, waited, parked := false, w.wait == nil, false
+	var now int64            // when it was granted, once that is known
 	var back <-chan struct{} // where the slot of a Group's task comes back
 	var region *trace.Region
 	defer func() {
@@ -23,8 +24,11 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 		if !resumed {
 			a.sight.lookBack(s, w)
 			s.withdraw(w, count)
+			if now == 0 {
+				now = clock()
+			}
 			if waited {
-				s.addWait(elapsed(start, clock()))
+				s.addWait(elapsed(start, now))
 			}
 		}
 		if parked {
@@ -72,7 +76,6 @@ func (a *attempt) await(s *shard, w *claim, g *grant) (err error) {
 		}
 	}
 
-	var now int64
 	if parked && !canceled && !timedOut {
 		back, parked = a.slot.reclaim(), false
 		if back != nil {
