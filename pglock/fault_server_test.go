@@ -1,0 +1,191 @@
+package pglock_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dbx-tools/processlock"
+	"github.com/dbx-tools/processlock/pglock"
+	"github.com/dbx-tools/processlock/pglock/internal/pgtest"
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The server goes away in each of the states that a call can be in, and comes
+// back. Holders are told; nobody hangs; afterwards the same Locker works.
+func TestServerIsKilledAndComesBack(t *testing.T) {
+	b := ownBed(t, nil)
+	l := b.locker(pglock.Options{})
+	second := b.locker(pglock.Options{})
+	for _, end := range []func(){func() { require.NoError(t, b.db.Server.Kill9()) }, b.db.Server.Stop} {
+		held := b.hold(l, "k")
+		conn := b.startWith(t.Context(), "conn", func(ctx context.Context, fn func(context.Context) error) error {
+			return l.WithConn(ctx, "conn", func(ctx context.Context, _ *pgx.Conn) error { return fn(ctx) })
+		}).runs()
+		waits := b.start(t.Context(), second, "k").queued(1)
+		time.Sleep(young)
+		begin := time.Now()
+		end()
+		took := held.loses(begin, patience/2) // an orderly stop may take its time
+		t.Logf("told after %v", took)
+		conn.loses(begin, patience/2)
+		held.let()
+		assert.ErrorIs(t, held.returns(), processlock.ErrLost)
+		conn.let()
+		assert.ErrorIs(t, conn.returns(), processlock.ErrLost)
+		b.refused(l.WithLock(t.Context(), "k", nop))
+
+		require.NoError(t, b.db.Server.Start())
+		// The wait has failed with the server, or it has outlived it.
+		if err := waits.let().returns(); err != nil {
+			b.refused(err)
+		}
+		require.NoError(t, l.WithLock(t.Context(), "k", nop))
+		require.NoError(t, second.WithConn(t.Context(), "k", connNop))
+	}
+}
+
+// pg_terminate_backend at random moments: in waits, holds and releases.
+func TestSessionsAreKilledAtRandom(t *testing.T) {
+	b := newBed(t)
+	lockers := []*pglock.Locker{b.locker(pglock.Options{Slice: 50 * time.Millisecond}), b.locker(pglock.Options{})}
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+	defer stop()
+	var ran, lost, refused atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 16 {
+		l := lockers[i%2]
+		wg.Go(func() {
+			for n := i; ctx.Err() == nil; n++ {
+				lock := ways[[]string{"WithLock", "WithConn", "WithTx"}[n%3]]
+				began := false
+				err := lock(l, ctx, n%4, func(context.Context) error {
+					began = true
+					time.Sleep(time.Millisecond)
+					return nil
+				})
+				var acquire *processlock.AcquireError
+				switch {
+				case err == nil:
+					ran.Add(1)
+				case errors.As(err, &acquire):
+					refused.Add(1)
+					assert.False(t, began, "an AcquireError says that fn did not run: %v", err)
+				default:
+					lost.Add(1)
+					assert.True(t, began, "%v", err)
+					assert.ErrorIs(t, err, processlock.ErrLost)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			time.Sleep(10 * time.Millisecond)
+			if sessions := b.sessions(); len(sessions) > 0 {
+				_ = b.db.Terminate(context.Background(), sessions[int(ran.Load())%len(sessions)].PID)
+			}
+		}
+	})
+	wg.Wait()
+	t.Logf("%d ran, %d lost, %d refused", ran.Load(), lost.Load(), refused.Load())
+	assert.Positive(t, ran.Load())
+	assert.Positive(t, lost.Load())
+	for _, l := range lockers {
+		require.NoError(t, l.WithLock(t.Context(), "after", nop))
+	}
+}
+
+// No connection is to be had: calls are told what to raise, and once there is
+// room they are served.
+func TestMaxConnectionsIsReached(t *testing.T) {
+	b := ownBed(t, pgtest.Settings{"max_connections": "8", "superuser_reserved_connections": "3", "max_wal_senders": "0"})
+	require.NoError(t, b.db.Server.Exec(t.Context(), "create role app login"))
+	require.NoError(t, b.db.Server.Exec(t.Context(), "grant all on database "+b.db.Name+" to app"))
+	app := func(c *pgx.ConnConfig) { c.User = "app" }
+	fill := func() (taken []*pgx.Conn) {
+		for {
+			config, err := pgx.ParseConfig(b.db.DSN())
+			require.NoError(t, err)
+			app(config)
+			conn, err := pgx.ConnectConfig(t.Context(), config)
+			if err != nil {
+				require.ErrorContains(t, err, "53300")
+				return taken
+			}
+			b.hand = append(b.hand, int(conn.PgConn().PID()))
+			taken = append(taken, conn)
+		}
+	}
+	l := b.lockerAs("app", pglock.Options{})
+	taken := fill()
+	for _, lock := range ways {
+		e := b.refused(lock(l, t.Context(), "k", nop))
+		assert.ErrorContains(t, e, "max_connections")
+	}
+	require.NoError(t, taken[0].Close(t.Context()))
+	b.eventually(func() bool { return l.WithLock(t.Context(), "k", nop) == nil }, "there is room again")
+
+	// What waits for others needs no connection: it asks through the hub.
+	taken = append(taken, fill()...)
+	require.NoError(t, b.db.Server.Exec(t.Context(), "select 1"))
+	b.exec(taken[1], "select pg_advisory_lock($1)", idOf("busy"))
+	waits := b.start(t.Context(), l, "busy")
+	b.exec(taken[1], "select pg_advisory_unlock($1)", idOf("busy"))
+	if err := waits.let().returns(); err != nil {
+		e := b.refused(err)
+		assert.ErrorContains(t, e, "max_connections")
+	}
+	for _, conn := range taken {
+		_ = conn.Close(t.Context())
+	}
+}
+
+func TestManyKeysOnTwoConnections(t *testing.T) {
+	b := newBed(t)
+	l := b.locker(pglock.Options{MaxConns: 2})
+	agent := b.agent(pglock.Options{})
+	var busy, waits []*call
+	for i := range 20 {
+		busy = append(busy, agent.hold("busy"+strconv.Itoa(i)))
+		waits = append(waits, b.start(t.Context(), l, "busy"+strconv.Itoa(i)))
+	}
+	var wg sync.WaitGroup
+	for i := range 500 {
+		wg.Go(func() { assert.NoError(t, l.WithLock(t.Context(), i, nop)) })
+	}
+	wg.Wait()
+	assert.LessOrEqual(t, len(b.sessions()), 2+4, "two, and the agent's")
+	for i := range busy {
+		waits[i].pending()
+		busy[i].ok()
+		waits[i].runs().ok()
+	}
+}
+
+func TestThousandWaitersUseOneConnection(t *testing.T) {
+	b := newBed(t)
+	l := b.locker(pglock.Options{})
+	other := b.session()
+	b.take(other, "k")
+	var wg sync.WaitGroup
+	var order []int
+	for i := range 1000 {
+		wg.Go(func() {
+			assert.NoError(t, l.WithLock(t.Context(), "k", func(context.Context) error { order = append(order, i); return nil }))
+		})
+	}
+	b.eventually(func() bool { return len(b.waiting("k")) == 1 }, "nobody waits")
+	assert.LessOrEqual(t, len(b.sessions()), 2, "one waits, and the hub")
+	b.unlock(other, "k")
+	begin := time.Now()
+	wg.Wait()
+	t.Logf("1000 turns in %v", time.Since(begin))
+	assert.Len(t, order, 1000)
+}
