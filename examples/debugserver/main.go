@@ -99,7 +99,10 @@ func serve(ctx context.Context, addr string, customers int, stuck bool, stdout i
 	shop.close()
 	leave()
 	crowd.Wait()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	http.DefaultClient.CloseIdleConnections() // the customers'
+	// A connection that was opened and has sent nothing yet counts as busy for
+	// 5 s; so Shutdown gets more.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
 	return errors.Join(err, server.Shutdown(last), locks.Shutdown(last))
 }
