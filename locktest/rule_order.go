@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/dbx-tools/processlock"
 )
@@ -26,67 +27,84 @@ var orderRule = rule{3, "order", []check{
 			k.fail("requests were granted in the order %v", got)
 		}
 	}},
-	{"handed_over_at_release", order | certainty, func(k *kit) { k.handOver() }},
+	{"handed_over_at_release", order | certainty, func(k *kit) { k.repeat(func() { k.handOver() }) }},
 	// Behind a shared holder it can be told on real time too that the first
 	// exclusive request waits.
-	{"handed_over_at_shared_release", order | shared, func(k *kit) { k.handOver(processlock.Shared) }},
-	{"releaser_queues_again", order | certainty, func(k *kit) {
-		turns := new(guarded[string])
-		log := func(name string) lockFn { return func(context.Context) error { turns.add(name); return nil } }
-		hold, key := make(chan struct{}), k.key("a")
-		entered := make(chan struct{})
-		again := k.startThen(k.ctx, k.key("driver"), func(context.Context) error {
-			err := k.l.WithLock(k.ctx, key, func(context.Context) error { close(entered); <-hold; return nil })
-			if err != nil {
-				return err
-			}
-			return k.l.WithLock(k.ctx, key, log("releaser"))
-		}).open()
-		if !k.closes(entered) {
-			k.fatal("the first call %v", again)
-		}
-		b := k.waits(k.startThen(k.ctx, key, log("waiter")).open())
-		close(hold)
-		k.served(b)
-		k.served(again)
-		if got := turns.all(); !slices.Equal(got, []string{"waiter", "releaser"}) {
-			k.fail("granted in the order %v: the releaser got in before who waited", got)
-		}
-	}},
+	{"handed_over_at_shared_release", order | shared, func(k *kit) { k.repeat(func() { k.handOver(processlock.Shared) }) }},
+	{"releaser_queues_again", order | certainty, func(k *kit) { k.repeat(k.queueAgain) }},
 }}
 
+// repeat runs one try of a race again and again.
+func (k *kit) repeat(try func()) {
+	for range k.rounds() / 5 {
+		try()
+	}
+}
+
 // handOver has a holder release, behind which a request waits, and try to get in
-// between at once, on the holder's own goroutine.
+// between at once.
 func (k *kit) handOver(opts ...processlock.Option) {
 	k.Helper()
 	key := k.key("a")
-	for range k.rounds() / 5 {
-		entered, leave := make(chan struct{}), make(chan struct{})
-		var try error
-		driver := k.startThen(k.ctx, k.key("driver"), func(context.Context) error {
-			err := k.l.WithLock(k.ctx, key, func(context.Context) error { close(entered); <-leave; return nil }, opts...)
-			try = k.l.WithLock(k.ctx, key, nop, processlock.IfAvailable)
-			return err
-		}).open()
-		if !k.closes(entered) {
-			close(leave)
-			k.fatal("the first call %v", driver)
-		}
-		b := k.start(k.ctx, key)
-		if k.opts.missing(certainty) == "" {
-			k.waits(b)
-		} else {
-			k.blocks(b)
-		}
-		close(leave)
-		k.runs(b)
-		k.served(driver)
-		if !unavailable(try) {
-			k.fatal("a try right after the release returned %v, though another request waited", try)
-		}
-		b.open()
-		k.served(b)
+	var try error
+	driver, leave := k.releaser(key, func() error {
+		try = k.l.WithLock(k.ctx, key, nop, processlock.IfAvailable)
+		return nil
+	}, opts...)
+	defer leave()
+	b := k.start(k.ctx, key)
+	if k.opts.missing(certainty) == "" {
+		k.waits(b)
+	} else {
+		k.blocks(b)
 	}
+	leave()
+	k.runs(b)
+	k.served(driver)
+	if !unavailable(try) {
+		k.fatal("a try right after the release returned %v, though another request waited", try)
+	}
+	b.open()
+	k.served(b)
+}
+
+// queueAgain has a holder release, behind which a request waits, and ask for the
+// key again at once.
+func (k *kit) queueAgain() {
+	k.Helper()
+	key, turns := k.key("a"), new(guarded[string])
+	turn := func(name string) lockFn {
+		return func(context.Context) error { turns.add(name); return nil }
+	}
+	driver, leave := k.releaser(key, func() error { return k.l.WithLock(k.ctx, key, turn("releaser")) })
+	defer leave()
+	b := k.waits(k.startThen(k.ctx, key, turn("waiter")).open())
+	leave()
+	k.served(b)
+	k.served(driver)
+	if got := turns.all(); !slices.Equal(got, []string{"waiter", "releaser"}) {
+		k.fatal("granted in the order %v: the releaser got in before who waited", got)
+	}
+}
+
+// releaser makes a call that holds key until leave is called. Right after the
+// release, and on the same goroutine, it goes on with next.
+func (k *kit) releaser(key any, next func() error, opts ...processlock.Option) (driver *call, leave func()) {
+	k.Helper()
+	entered, gate := make(chan struct{}), make(chan struct{})
+	leave = sync.OnceFunc(func() { close(gate) })
+	driver = k.startThen(k.ctx, k.key("driver"), func(context.Context) error {
+		err := k.l.WithLock(k.ctx, key, func(context.Context) error { close(entered); <-gate; return nil }, opts...)
+		if err != nil {
+			return err
+		}
+		return next()
+	}).open()
+	if !k.closes(entered) {
+		leave()
+		k.fatal("the first call %v", driver)
+	}
+	return driver, leave
 }
 
 var sharedRule = rule{4, "shared", []check{

@@ -12,6 +12,7 @@ type toyKey struct {
 	text    string
 	holders []*toyHold
 	queue   []*toyHold
+	asks    int // requests ever made
 }
 
 // toyHold is a request for one key and, from its grant to its release, a hold.
@@ -52,6 +53,7 @@ func (c *toyCall) acquire(text string, key processlock.Key) error {
 		c.keys[text] = k
 	}
 	h := &toyHold{of: k, text: text, shared: c.r.Mode == processlock.ModeShared, turn: make(chan struct{}), again: make(chan struct{}, 1)}
+	k.asks++
 	own := c.own(text)
 	free := c.admits(k, h.shared) && (len(k.queue) == 0 || c.passes(h.shared))
 	if c.is("calls user code under its mutex") {
@@ -107,7 +109,7 @@ func (c *toyCall) await(k *toyKey, h *toyHold) (err error) {
 		case <-h.turn:
 			waiting = false
 		case <-h.again:
-			runtime.Gosched()
+			c.letBarge(k)
 			c.mu.Lock()
 			c.grantLocked(k)
 			c.mu.Unlock()
@@ -132,6 +134,15 @@ func (c *toyCall) await(k *toyKey, h *toyHold) (err error) {
 		c.take(h)
 	}
 	return err
+}
+
+// letBarge gives whoever has just released k, and asks for it again, the time to
+// get in first. Of how the goroutines are scheduled that shall not depend.
+func (y *toy) letBarge(k *toyKey) {
+	asks := func() int { y.mu.Lock(); defer y.mu.Unlock(); return k.asks }
+	for before, n := asks(), 0; n < 1000 && asks() == before; n++ {
+		runtime.Gosched()
+	}
 }
 
 // withdraw ends a wait that has come to nothing.
