@@ -33,7 +33,7 @@ func TestScrapes(t *testing.T) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	looks := 0
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); looks++ {
+	for end := time.Now().Add(2 * time.Second); looks < 30 || time.Now().Before(end); looks++ {
 		<-tick.C
 		switch looks % 3 {
 		case 0:
@@ -47,7 +47,6 @@ func TestScrapes(t *testing.T) {
 	}
 	stop()
 	workers.Wait()
-	require.Greater(t, looks, 20)
 	s := c.Stats()
 	require.NotZero(t, s.Waited)
 	require.NotZero(t, s.Deadlocks)

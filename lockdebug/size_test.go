@@ -54,7 +54,7 @@ func TestTenThousandKeys(t *testing.T) {
 	for _, query := range []string{"", "?format=json", "?format=text", "?key=99"} {
 		best := time.Hour
 		size := 0
-		for range 5 { // others use the machine, too
+		for try := 0; try < 5 || best >= bound && try < 50; try++ { // others use the machine, too
 			start := time.Now()
 			w := get(h, "/"+query)
 			best = min(best, time.Since(start))
