@@ -39,13 +39,7 @@ func TestGroupOfAMillionTasksHasFewGoroutines(t *testing.T) {
 			defer running.Add(-1)
 			counts[key]++
 			if ran.Add(1)%64 == 0 {
-				// While the runtime moves a batch of 32 dead ones it counts them, too.
-				now := int64(runtime.NumGoroutine()) - base
-				for i := 0; i < 3 && now > peak.Load(); i++ {
-					runtime.Gosched()
-					now = min(now, int64(runtime.NumGoroutine())-base)
-				}
-				note(&peak, now)
+				note(&peak, int64(runtime.NumGoroutine())-base)
 				runtime.Gosched()
 			}
 			return nil
@@ -58,7 +52,8 @@ func TestGroupOfAMillionTasksHasFewGoroutines(t *testing.T) {
 	}
 	t.Logf("%d ran at once, %d goroutines more than at the start", most.Load(), peak.Load())
 	assert.LessOrEqual(t, most.Load(), int64(limit))
-	assert.LessOrEqual(t, peak.Load(), int64(limit+8))
+	// While the runtime moves a batch of 32 dead ones it counts them, too.
+	assert.LessOrEqual(t, peak.Load(), int64(limit+32+8))
 	assert.NoError(t, CTLeft(c))
 }
 

@@ -181,7 +181,8 @@ func TestGoroutines(t *testing.T) {
 		require.NoError(t, idle.post(t.Context(), posting{1, []entry{{0, 1}}}))
 		require.NoError(t, pool(t.Context(), b, postings(in, byAccount), in.accounts, 4))
 		require.LessOrEqual(t, b.peak.Load(), int64(4))
-		require.LessOrEqual(t, b.goroutines.Load(), idle.goroutines.Load()+4+2)
+		// While the runtime moves a batch of 32 dead ones it counts them, too.
+		require.LessOrEqual(t, b.goroutines.Load(), idle.goroutines.Load()+4+32+2)
 	})
 }
 
