@@ -213,8 +213,15 @@ func TestDeadlockSearchVisitsWhatIsNeeded(t *testing.T) {
 				case !found && !errors.Is(err, ErrWaitTimeout):
 					t.Errorf("got %v, want ErrWaitTimeout", err)
 				}
-				// A hundred times what it takes, for slow machines.
-				if most := 50*time.Millisecond + time.Duration(s.reach(n))*50*time.Microsecond; took > most {
+				// A hundred times what it takes, for slow machines; twice more, in
+				// case the machine was away.
+				most := 50*time.Millisecond + time.Duration(s.reach(n))*50*time.Microsecond
+				for try := 0; took > most && try < 2; try++ {
+					start := time.Now()
+					_ = c.WithLock(ctx, want, dtNop, MaxWait(1))
+					took = min(took, time.Since(start))
+				}
+				if took > most {
 					t.Errorf("took %v, want %v at most", took, most)
 				}
 			})

@@ -46,16 +46,20 @@ func BenchmarkWorkloads(b *testing.B) {
 // runs measures what has a size of its own: b.N runs of w.Ops operations, of
 // which the last tells its other figures.
 func runs(b *testing.B, w workload.Workload, e workload.Entrant) {
+	m := &running{B: b}
 	for range b.N {
 		b.StopTimer()
 		run := e.Setup()
-		run.Do(w.Ops, running{b})
+		run.Do(w.Ops, m)
 		b.StopTimer()
 		if run.Close != nil {
 			run.Close()
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*w.Ops), "ns/op")
+	per := float64(b.N * w.Ops)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/per, "ns/op")
+	b.ReportMetric(float64(m.bytes)/per, "B/op")
+	b.ReportMetric(float64(m.allocs)/per, "allocs/op")
 }
 
 // meter measures with the benchmark's own timer.
@@ -65,9 +69,25 @@ func (m meter) Start()                            { m.ResetTimer(); m.StartTimer
 func (m meter) Stop()                             { m.StopTimer() }
 func (m meter) Report(value float64, unit string) { m.ReportMetric(value, unit) }
 
-// running is a meter that adds up runs, each of which starts it once.
-type running struct{ *testing.B }
+// running is a meter that adds up runs, each of which starts it once. What
+// testing counts is per run, so it counts allocations itself.
+type running struct {
+	*testing.B
+	from          runtime.MemStats
+	bytes, allocs uint64
+}
 
-func (r running) Start()                            { r.StartTimer() }
-func (r running) Stop()                             { r.StopTimer() }
-func (r running) Report(value float64, unit string) { r.ReportMetric(value, unit) }
+func (r *running) Start() {
+	runtime.ReadMemStats(&r.from)
+	r.StartTimer()
+}
+
+func (r *running) Stop() {
+	r.StopTimer()
+	var to runtime.MemStats
+	runtime.ReadMemStats(&to)
+	r.bytes += to.TotalAlloc - r.from.TotalAlloc
+	r.allocs += to.Mallocs - r.from.Mallocs
+}
+
+func (r *running) Report(value float64, unit string) { r.ReportMetric(value, unit) }

@@ -5,9 +5,9 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/dbx-tools/processlock/bench/measure"
+	"github.com/dbx-tools/processlock/bench/workload"
 )
 
 // writeRaw writes every run in the format of Go benchmarks, which benchstat
@@ -23,11 +23,7 @@ func (r *Report) writeRaw(w io.Writer) {
 		}
 	}
 	for _, s := range r.Results.Samples {
-		name := s.Workload + "/impl=" + s.Impl
-		if s.Variant != "" {
-			name += "/" + s.Variant
-		}
-		fmt.Fprintf(w, "Benchmark%s-%d\t%d", strings.ReplaceAll(name, " ", "_"), procs[s.Workload], s.Ops)
+		fmt.Fprintf(w, "Benchmark%s/%s-%d\t%d", s.Workload, workload.Label(s.Impl, s.Variant), procs[s.Workload], s.Ops)
 		for _, unit := range units(s.Values) {
 			fmt.Fprintf(w, "\t%.6g %s", s.Values[unit], unit)
 		}

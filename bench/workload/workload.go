@@ -5,6 +5,7 @@ package workload
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/dbx-tools/processlock/bench/contender"
 )
@@ -38,12 +39,17 @@ type Entrant struct {
 	Setup func() Run
 }
 
-// Label is the entrant's part of a benchmark's name.
-func (e Entrant) Label() string {
-	if e.Variant == "" {
-		return "impl=" + e.Name
+// Label is the entrant's part of a benchmark's name. There a slash ends a pair,
+// so moby/locker has none.
+func (e Entrant) Label() string { return Label(e.Name, e.Variant) }
+
+// Label is that of the entrant of a name and variant.
+func Label(name, variant string) string {
+	label := "impl=" + strings.NewReplacer("/", "_", " ", "_").Replace(name)
+	if variant != "" {
+		label += "/" + variant
 	}
-	return "impl=" + e.Name + "/" + e.Variant
+	return label
 }
 
 // Run is an entrant that is ready.

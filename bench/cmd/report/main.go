@@ -22,10 +22,13 @@ func main() {
 		length = flag.Duration("time", 0, "time of a run (default 40ms, quick 2ms)")
 		which  = flag.String("workloads", "", "run only those whose name this regular expression matches")
 		procs  = flag.Int("procs", 2, "GOMAXPROCS of workloads that don't set it")
-		out    = flag.String("out", "results", "directory to write to")
+		out    = flag.String("out", "", "directory to write to (default results; of -quick or -workloads a temporary one)")
 		list   = flag.Bool("list", false, "list the workloads and stop")
 	)
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fail(fmt.Errorf("%q is no flag; see -help", flag.Arg(0)))
+	}
 	// Long enough for several collections, so that who allocates pays for it.
 	size, o := workload.Full, measure.Options{Rounds: 7, Time: 40 * time.Millisecond}
 	if *quick {
@@ -60,10 +63,23 @@ func main() {
 	if *list {
 		return
 	}
+	if len(r.Workloads) == 0 {
+		fail(fmt.Errorf("no workload's name matches %q; -list shows them", *which))
+	}
+	// The committed results are of a full run.
+	if *out == "" && !*quick && *which == "" {
+		*out = "results"
+	}
+	if *out == "" {
+		if *out, err = os.MkdirTemp("", "bench-results-"); err != nil {
+			fail(err)
+		}
+	}
 	r.Machine.Load += " before, " + report.Load() + " after"
 	if err := r.Write(*out); err != nil {
 		fail(err)
 	}
+	fmt.Printf("written to %s\n\n", *out)
 	for _, b := range r.Bounds {
 		if v, ok := b.Of(r.Results); ok && b.Limit > 0 {
 			met := "met"
