@@ -77,9 +77,24 @@ func TestRules(t *testing.T) {
 		}
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		for _, m := range ruleComment.FindAllStringSubmatch(string(text), -1) {
-			for _, n := range ruleNumbers(t, m[1]) {
-				proven[n] = append(proven[n], file)
+		syntax, err := parser.ParseFile(token.NewFileSet(), file, text, parser.ParseComments)
+		require.NoError(t, err)
+		belongs := make(map[*ast.CommentGroup]bool) // to a declaration, or it is within one
+		for _, d := range syntax.Decls {
+			for _, c := range syntax.Comments {
+				if f, ok := d.(*ast.FuncDecl); ok && f.Doc == c || d.Pos() <= c.Pos() && c.End() <= d.End() {
+					belongs[c] = true
+				}
+			}
+		}
+		for _, c := range syntax.Comments {
+			for _, m := range ruleComment.FindAllStringSubmatch(string(text[c.Pos()-1:c.End()-1]), -1) {
+				if !belongs[c] {
+					t.Errorf("%s: %q belongs to no test", file, m[0])
+				}
+				for _, n := range ruleNumbers(t, m[1]) {
+					proven[n] = append(proven[n], file)
+				}
 			}
 		}
 	}

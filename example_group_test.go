@@ -74,7 +74,8 @@ func ExampleGroup_Go() {
 			})
 		})
 	}
-	fmt.Println(g.Wait(), *counts["tea"], *counts["rice"], *counts["salt"])
+	err := g.Wait()
+	fmt.Println(err, *counts["tea"], *counts["rice"], *counts["salt"])
 	// Output: <nil> 3 2 1
 }
 
@@ -92,7 +93,8 @@ func ExampleGroup_GoLocked() {
 		transfer("alice", "bob", 3)
 		transfer("bob", "alice", 2)
 	}
-	fmt.Println(g.Wait(), *balance["alice"], *balance["bob"])
+	err := g.Wait()
+	fmt.Println(err, *balance["alice"], *balance["bob"])
 	// Output: <nil> -100 100
 }
 

@@ -162,7 +162,8 @@ func ExampleAll() {
 		g.Go(func() error { return transfer(ctx, "alice", "bob", 3) })
 		g.Go(func() error { return transfer(ctx, "bob", "alice", 2) })
 	}
-	fmt.Println(g.Wait(), *balance["alice"], *balance["bob"])
+	err := g.Wait()
+	fmt.Println(err, *balance["alice"], *balance["bob"])
 	// Output: <nil> -100 100
 }
 

@@ -20,9 +20,12 @@ import (
 // client is closed, which ends that context for whatever fn has left behind. It
 // runs under the [runtime/pprof] labels of NewGroup's context. Lock with that
 // context in a task, not with another: while a call made with it waits, the task
-// does not count as running, so that those it waits for can. A call made with
-// another context keeps the task's slot while it waits, and if all of a limited
-// group's tasks do that, they may wait for keys of tasks that wait for them.
+// does not count as running, so that those it waits for can. However the wait
+// ends, the call goes on when the task has its place among those that run again:
+// at the limit a call whose context is done leaves its queue at once, but may
+// return later. A call made with another context keeps the task's slot while it
+// waits, and if all of a limited group's tasks do that, they may wait for keys of
+// tasks that wait for them.
 //
 // A task ends when its fn returns or calls [runtime.Goexit], which counts as
 // returning nil. A panic is not caught: as in errgroup it ends the process.
@@ -123,7 +126,10 @@ func (g *Group) Go(fn func(ctx context.Context) error) {
 // starting is no error of the group; [Group.Skipped] counts it. Any other reason
 // why a task does not get its key is: a [*DeadlockError] or [ErrClosed], or
 // [ErrKey] for a key without a stable identity, in an [*AcquireError]. So is
-// [ErrLost], joined with the error of the fn that ran.
+// [ErrLost], joined with the error of the fn that ran. With [Reentrant] that may
+// be so from fn's start on: a task that took over a hold and waits for a slot
+// starts even if the hold is gone by then. Wait for the group within the fn that
+// holds.
 //
 // Once the group's context is done the task is dropped and fn never runs.
 // GoLocked panics if fn or an Option is nil, and after Wait has returned.
@@ -267,7 +273,7 @@ func (g *Group) abandon() {
 	for _, l := range []*taskList{&g.ready, &g.waiting} {
 		for t := l.first; t != nil; t = l.first {
 			l.remove(t)
-			t.waits, t.owned = false, true
+			t.waits, t.owned, t.apart = false, true, true
 			g.news.push(t)
 		}
 	}

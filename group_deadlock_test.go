@@ -13,7 +13,6 @@ import (
 )
 
 // gtCycle is the cycle of err as texts: key and holder's client.
-
 func gtCycle(t testing.TB, err error) (steps []string) {
 	t.Helper()
 	var de *processlock.DeadlockError
@@ -27,9 +26,7 @@ func gtCycle(t testing.TB, err error) (steps []string) {
 // A group made inside fn belongs to fn's lineage: a task that asks for fn's key
 // is a deadlock, at once, and the group's error.
 //
-
 // Rule 30.
-
 func TestGroupInsideFnAsksForFnsKey(t *testing.T) {
 	for _, key := range []any{"k", processlock.All("a", "k"), processlock.All("k", "z")} {
 		gtBubble(t, 0, func(s *gtScene) {
@@ -65,9 +62,7 @@ func TestGroupInsideFnAsksForFnsKey(t *testing.T) {
 
 // A task that asks for its own key, in its own call.
 //
-
 // Rule 30.
-
 func TestGroupTaskAsksForItsOwnKey(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		var err error
@@ -83,9 +78,7 @@ func TestGroupTaskAsksForItsOwnKey(t *testing.T) {
 
 // The way out: a group of a detached context, which may outlive fn.
 //
-
 // Rule 32.
-
 func TestGroupOfADetachedContextOutlivesFn(t *testing.T) {
 	gtBubble(t, 0, func(s *gtScene) {
 		var g *processlock.Group
@@ -123,9 +116,7 @@ func TestGroupOfADetachedContextOutlivesFn(t *testing.T) {
 // fn(h) waits for its group; a task of that waits for k; whoever holds k asks for
 // h. The last to arrive is told, whether that is the call or the task.
 //
-
 // Rule 31.
-
 func TestGroupTaskOnACycle(t *testing.T) {
 	for _, key := range []any{"k", processlock.All("a", "k")} {
 		gtBubble(t, 1, func(s *gtScene) { // the call is last
@@ -178,9 +169,7 @@ func TestGroupTaskOnACycle(t *testing.T) {
 // Tasks that hold one key and ask for each other's; the holds of a task that
 // waits for a slot, or for another of its keys, are seen too.
 //
-
 // Rule 31.
-
 func TestGroupTasksInACycle(t *testing.T) {
 	t.Run("two tasks", func(t *testing.T) {
 		gtBubble(t, 2, func(s *gtScene) {
@@ -257,10 +246,8 @@ func TestGroupTasksInACycle(t *testing.T) {
 
 // What such a task holds shows in the snapshot of who waits for it.
 //
-
 // Rules 31 and 39.
-
-func TestGroupDeadlockErrorNamesATaskThatHasNotStarted(t *testing.T) {
+func TestGroupTaskWithoutASlotIsNoWaiter(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		// in-1 holds k and waits for a slot that in-0's running fn has.
 		var err error
@@ -294,9 +281,7 @@ func TestGroupDeadlockErrorNamesATaskThatHasNotStarted(t *testing.T) {
 
 // A request whose context is done is no part of a deadlock.
 //
-
 // Rule 32.
-
 func TestGroupOfADoneContextIsInNoCycle(t *testing.T) {
 	gtBubble(t, 0, func(s *gtScene) {
 		var werr, err error
@@ -322,13 +307,3 @@ func TestGroupOfADoneContextIsInNoCycle(t *testing.T) {
 		assert.Zero(s, s.c.Stats().Deadlocks)
 	})
 }
-
-// Tasks of All in any order, with calls of WithLock of the same keys in between,
-// inside a lineage and outside: never a deadlock, and never an alarm.
-//
-
-// Rules 23, 32 and 38.
-
-// Rules 1, 31, 32 and 38.
-
-// Rules 31 and 41.

@@ -12,6 +12,9 @@ import (
 	"github.com/dbx-tools/processlock"
 )
 
+// A key without identity is the group's error; nothing is queued for it.
+//
+// Rules 17 and 18.
 func TestGroupBadKeyIsTheGroupsError(t *testing.T) {
 	for name, key := range map[string]any{
 		"func":        func() {},
@@ -55,10 +58,10 @@ type gtBadText struct{}
 
 func (gtBadText) MarshalText() ([]byte, error) { panic(errGt) }
 
-// A task has a client of its own, named after the group and its number, in all
-// that shows it, before it starts and while it runs.
+// Reentrant takes over what NewGroup's lineage holds; then the inner return
+// releases nothing, and who outlives the hold is told.
 //
-
+// Rules 22 and 27.
 func TestGroupReentrant(t *testing.T) {
 	gtBubble(t, 0, func(s *gtScene) {
 		var x, y, z *gtTask
@@ -98,7 +101,7 @@ func TestGroupReentrant(t *testing.T) {
 // All takes each key once, one after the other, in canonical order, each in its
 // own queue, and holds what it has.
 //
-
+// Rule 23.
 func TestGroupAll(t *testing.T) {
 	gtBubble(t, 0, func(s *gtScene) {
 		b, d := s.call("b"), s.call("d")
@@ -147,6 +150,9 @@ func TestGroupAll(t *testing.T) {
 	})
 }
 
+// What a task wrote is seen by the next under its key, and after Wait by all.
+//
+// Rules 7 and 38.
 func TestGroupTaskSeesWhatTheOneBeforeWrote(t *testing.T) {
 	var c processlock.Coordinator
 	ctx := processlock.WithCoordinator(t.Context(), &c)
@@ -177,7 +183,7 @@ func TestGroupTaskSeesWhatTheOneBeforeWrote(t *testing.T) {
 
 // ErrLost and fn's error come joined, as WithLock's do.
 //
-
+// Rule 27.
 func TestGroupJoinsErrLostWithTheError(t *testing.T) {
 	gtBubble(t, 0, func(s *gtScene) {
 		var g *processlock.Group

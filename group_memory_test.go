@@ -57,8 +57,9 @@ func TestGroupOfAMillionTasksHasFewGoroutines(t *testing.T) {
 	assert.NoError(t, CTLeft(c))
 }
 
-// A queued task takes 256 B at most, whichever way it waits; with MaxWait its
-// timer comes on top, and with several keys what their names take.
+// A queued task takes 256 B at most, whichever way it waits for one key or none;
+// with MaxWait its timer comes on top, and with several keys or Reentrant what it
+// remembers of them. So does what the deadlock search and hooks remember.
 //
 // Rule 34.
 func TestGroupTaskTakesLittleMemory(t *testing.T) {
@@ -79,7 +80,7 @@ func TestGroupTaskTakesLittleMemory(t *testing.T) {
 		{"for one of many keys", func(g *Group, i int) { g.GoLocked(i%1000, fn) }, 256, little},
 		{"for a slot, without a key", func(g *Group, i int) { g.Go(fn) }, 256, little},
 		{"shared", func(g *Group, i int) { g.GoLocked("busy", fn, Shared) }, 256, little},
-		{"with MaxWait", func(g *Group, i int) { g.GoLocked("busy", fn, MaxWait(time.Hour)) }, 512, 8 * little}, // the runtime's list of timers does not shrink
+		{"with MaxWait", func(g *Group, i int) { g.GoLocked("busy", fn, MaxWait(time.Hour)) }, 512, 32 * little}, // the runtime's lists of timers don't shrink, and a quarter of each may be stopped ones
 		{"for several keys", func(g *Group, i int) { g.GoLocked(all, fn) }, 768, little},
 	} {
 		t.Run(way.name, func(t *testing.T) {
@@ -103,9 +104,12 @@ func TestGroupTaskTakesLittleMemory(t *testing.T) {
 			assert.Greater(t, size, int64(100), "they are there")
 			close(gate)
 			require.NoError(t, g.Wait())
-			end := ctHeap()
+			left := ctHeap() - start
+			for end := time.Now().Add(10 * time.Second); left >= way.left && time.Now().Before(end); left = ctHeap() - start {
+				runtime.Gosched() // a processor drops its stopped timers when it next looks for work
+			}
 			runtime.KeepAlive(g)
-			assert.Less(t, end-start, way.left, "retained after the burst")
+			assert.Less(t, left, way.left, "retained after the burst")
 			assert.NoError(t, CTLeft(c))
 		})
 	}
@@ -148,6 +152,9 @@ func TestGroupKeepsNoFinishedTask(t *testing.T) {
 			require.Equal(t, 10, g.Skipped())
 			require.Len(t, kept, 40)
 			for i, is := range alive {
+				for end := time.Now().Add(10 * time.Second); is() && time.Now().Before(end); {
+					runtime.Gosched() // its goroutine may be about to exit
+				}
 				assert.False(t, is(), "task %d", i)
 			}
 			runtime.KeepAlive(kept)

@@ -18,9 +18,7 @@ import (
 // Tasks of one key run one after the other, in the order of the GoLocked calls,
 // whatever the limit.
 //
-
 // Rules 1 and 3.
-
 func TestGroupRunsAKeysTasksInTheOrderOfTheCalls(t *testing.T) {
 	for _, limit := range []int{0, 1, 2, 8} {
 		t.Run(fmt.Sprint("limit=", limit), func(t *testing.T) {
@@ -52,9 +50,7 @@ func TestGroupRunsAKeysTasksInTheOrderOfTheCalls(t *testing.T) {
 
 // Tasks and calls of WithLock stand in one queue.
 //
-
 // Rule 3.
-
 func TestGroupIsFairWithWithLock(t *testing.T) {
 	gtBubble(t, 0, func(s *gtScene) {
 		busy := s.call("k")
@@ -84,9 +80,7 @@ func TestGroupIsFairWithWithLock(t *testing.T) {
 // Shared tasks run together with each other and with calls, and none passes an
 // exclusive one.
 //
-
 // Rule 4.
-
 func TestGroupRunsSharedTasksTogether(t *testing.T) {
 	gtBubble(t, 0, func(s *gtScene) {
 		r1 := s.lock("k", processlock.Shared)
@@ -113,7 +107,6 @@ func TestGroupRunsSharedTasksTogether(t *testing.T) {
 }
 
 // A shared task takes a slot each.
-
 func TestGroupLimitsSharedTasks(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		busy := s.call("k")
@@ -130,9 +123,7 @@ func TestGroupLimitsSharedTasks(t *testing.T) {
 // A task that waits for its key has neither a slot nor a goroutine, and one that
 // waits for a slot has its key and no goroutine.
 //
-
 // Rules 35 and 39.
-
 func TestGroupTasksThatWaitHaveNoGoroutine(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		busy := s.call("busy")
@@ -163,9 +154,7 @@ func TestGroupTasksThatWaitHaveNoGoroutine(t *testing.T) {
 }
 
 // A key with ten thousand tasks does not delay another key's single task by more
-
 // than the tasks that run.
-
 func TestGroupIsFairAcrossKeys(t *testing.T) {
 	for _, limit := range []int{1, 3} {
 		t.Run(fmt.Sprint("limit=", limit), func(t *testing.T) {
@@ -195,11 +184,8 @@ func TestGroupIsFairAcrossKeys(t *testing.T) {
 }
 
 // Slots go to tasks in the order in which their keys were granted, whatever the
-
 // order of the calls, and whether the key was free, handed over, of several or
-
 // none.
-
 func TestGroupSlotsGoToTheFirstGrantedFirst(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		a, b, d := s.call("a"), s.call("b"), s.call("d")
@@ -227,9 +213,7 @@ func TestGroupSlotsGoToTheFirstGrantedFirst(t *testing.T) {
 }
 
 // That holds for grants that are made before anybody else comes to run, and for
-
 // tasks in the wait-for graph.
-
 func TestGroupSlotsGoToTheFirstGrantedFirstAtOnce(t *testing.T) {
 	for _, nested := range []bool{false, true} {
 		for _, several := range []bool{false, true} {
@@ -272,10 +256,7 @@ func TestGroupSlotsGoToTheFirstGrantedFirstAtOnce(t *testing.T) {
 	}
 }
 
-// Go and GoLocked return at once, whoever holds the key and the slots.
-
 // Go at the limit stands behind who waits for a slot already.
-
 func TestGroupGoQueuesForASlot(t *testing.T) {
 	gtBubble(t, 2, func(s *gtScene) {
 		a, b := s.free(), s.free()
@@ -292,11 +273,3 @@ func TestGroupGoQueuesForASlot(t *testing.T) {
 		assert.Equal(s, processlock.Stats{Acquired: 1}, s.stats(), "a task without a key asks for nothing")
 	})
 }
-
-// No limit: everybody runs. Where errgroup's SetLimit(0) lets nobody run, this
-
-// one lets all.
-
-// Tasks may add tasks, and Wait waits for those too.
-
-// Rules 1, 38 and 41.

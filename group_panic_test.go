@@ -51,6 +51,23 @@ func TestGroupPanicEndsTheProcess(t *testing.T) {
 			g.GoLocked(processlock.All("k", "l"), ctNop)
 			g.GoLocked("k", gtExits)
 		},
+		"Failed, by the first error": func(g *processlock.Group) {
+			processlock.Default().AddHooks(processlock.Hooks{Failed: gtPanicsFor("k")})
+			g.GoLocked("k", func(context.Context) error { return errGt })
+			g.GoLocked("k", gtExits)
+		},
+		"Failed, by MaxWait": func(g *processlock.Group) {
+			processlock.Default().AddHooks(processlock.Hooks{Failed: gtPanicsFor("k")})
+			gtHeld("k")
+			g.GoLocked("k", gtExits, processlock.MaxWait(1))
+		},
+		"Waiting, for a further key": func(g *processlock.Group) {
+			processlock.Default().AddHooks(processlock.Hooks{Waiting: gtPanicsFor("k")})
+			j := gtHeld("j")
+			gtHeld("k")
+			g.GoLocked(processlock.All("j", "k"), gtExits)
+			close(j)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const env = "PROCESSLOCK_GT_CHILD"
@@ -63,7 +80,7 @@ func TestGroupPanicEndsTheProcess(t *testing.T) {
 			exe, err := os.Executable()
 			require.NoError(t, err)
 			pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^") + "$"
-			for range 5 { // it must lose every race
+			for range 10 { // it must lose every race
 				cmd := exec.CommandContext(t.Context(), exe, "-test.run="+pattern)
 				cmd.Env = append(os.Environ(), env+"="+t.Name(), "GORACE=atexit_sleep_ms=0")
 				out, err := cmd.CombinedOutput()
@@ -80,6 +97,29 @@ func TestGroupPanicEndsTheProcess(t *testing.T) {
 }
 
 func gtPanics(context.Context) error { panic("gt: boom") }
+
+// gtPanicsFor is a hook.
+func gtPanicsFor(key string) func(processlock.Event) {
+	return func(e processlock.Event) {
+		if e.Key == processlock.MustKey(key) {
+			_ = gtPanics(context.Background())
+		}
+	}
+}
+
+// gtHeld returns once somebody holds key, until what it returns is closed.
+func gtHeld(key string) chan struct{} {
+	held, free := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = processlock.WithLock(context.Background(), key, func(context.Context) error {
+			close(held)
+			<-free
+			return nil
+		})
+	}()
+	<-held
+	return free
+}
 
 func gtExits(context.Context) error {
 	_, _ = os.Stdout.WriteString("another task ran\n")

@@ -12,6 +12,10 @@ import (
 	"github.com/dbx-tools/processlock"
 )
 
+// IfAvailable, MaxWait and a full queue keep a task from starting; that is counted
+// and is no error.
+//
+// Rules 19, 20, 21 and 41.
 func TestGroupSkips(t *testing.T) {
 	gtBubbleWith(t, processlock.Options{MaxWaiters: 2}, 0, func(s *gtScene) {
 		busy := s.call("k")
@@ -49,7 +53,7 @@ func TestGroupSkips(t *testing.T) {
 
 // IfAvailable on a free key runs; with All, on free keys.
 //
-
+// Rule 19.
 func TestGroupIfAvailableRuns(t *testing.T) {
 	gtBubble(t, 0, func(s *gtScene) {
 		x, y := s.lock("k", processlock.IfAvailable), s.lock(processlock.All("l", "m"), processlock.MaxWait(0))
@@ -64,7 +68,7 @@ func TestGroupIfAvailableRuns(t *testing.T) {
 // after the grant, for the slot, does not count; if time is up when the grant
 // comes, the grant wins.
 //
-
+// Rule 20.
 func TestGroupMaxWait(t *testing.T) {
 	t.Run("runs out", func(t *testing.T) {
 		gtBubble(t, 1, func(s *gtScene) {
@@ -130,7 +134,3 @@ func TestGroupMaxWait(t *testing.T) {
 		}
 	})
 }
-
-// Reentrant takes over what NewGroup's lineage holds; then the inner return
-// releases nothing, and who outlives the hold is told.
-//

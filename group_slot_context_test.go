@@ -10,6 +10,8 @@ import (
 	"github.com/dbx-tools/processlock"
 )
 
+// The slot follows the task's context through WithClient, WithCoordinator and
+// WithoutCancel; a detached one is not the task's, nor is another.
 func TestGroupSlotFollowsTheContext(t *testing.T) {
 	for _, way := range []struct {
 		name string
@@ -56,6 +58,8 @@ func TestGroupSlotFollowsTheContext(t *testing.T) {
 	}
 }
 
+// Wait in a task of another group gives the slot back, so that nested groups work
+// at a limit of 1.
 func TestGroupSlotIsGivenBackWhileWaitWaits(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		inner := gtNew(s, ltNop)
@@ -83,7 +87,7 @@ func TestGroupSlotIsGivenBackWhileWaitWaits(t *testing.T) {
 // So does Shutdown: it may wait for tasks that hold their keys and wait for a
 // slot.
 //
-
+// Rule 29.
 func TestGroupSlotIsGivenBackWhileShutdownWaits(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		var err error
@@ -101,6 +105,7 @@ func TestGroupSlotIsGivenBackWhileShutdownWaits(t *testing.T) {
 	})
 }
 
+// What a task leaves behind when it ends has no slot to wait for.
 func TestGroupSlotIsNothingToWhatATaskLeavesBehind(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		busy := s.call("k")
@@ -130,6 +135,7 @@ func TestGroupSlotIsNothingToWhatATaskLeavesBehind(t *testing.T) {
 	})
 }
 
+// Nor when it is waiting for one just then.
 func TestGroupTaskEndsWhileACallOfItsWaitsForTheSlot(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		busy := s.call("k")

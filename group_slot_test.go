@@ -11,18 +11,14 @@ import (
 )
 
 // gtNested is a task's fn that asks for key with its own context, and holds it
-
 // until the inner gate opens.
-
 type gtNested struct {
 	*gtTask
 	inner *ltCall
 }
 
 // nested adds a task that, once its gate is open, calls WithLock for inner and
-
 // then returns what that returned.
-
 func (s *gtScene) nested(key, inner any, opts ...processlock.Option) *gtNested {
 	n := &gtNested{inner: &ltCall{gate: make(chan struct{}), last: ltNop}}
 	last := func(ctx context.Context) error {
@@ -38,9 +34,7 @@ func (s *gtScene) nested(key, inner any, opts ...processlock.Option) *gtNested {
 }
 
 // While a call of the task waits, another task has its slot; it goes on only
-
 // when it has a slot again, before tasks that have not started.
-
 func TestGroupSlotIsGivenBackWhileACallWaits(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		busy := s.call("k")
@@ -64,9 +58,7 @@ func TestGroupSlotIsGivenBackWhileACallWaits(t *testing.T) {
 }
 
 // Two tasks, one slot, and each wants the key of the other's: were slots kept,
-
 // they would wait for ever.
-
 func TestGroupTaskWaitsForTheKeyOfOneThatWaitsForASlot(t *testing.T) {
 	for limit := 1; limit <= 2; limit++ {
 		gtBubble(t, limit, func(s *gtScene) {
@@ -92,7 +84,6 @@ func TestGroupTaskWaitsForTheKeyOfOneThatWaitsForASlot(t *testing.T) {
 }
 
 // A call that need not wait keeps the slot.
-
 func TestGroupSlotIsKeptByACallThatDoesNotWait(t *testing.T) {
 	for _, opts := range [][]processlock.Option{nil, {processlock.IfAvailable}, {processlock.MaxWait(0)}} {
 		gtBubble(t, 1, func(s *gtScene) {
@@ -117,9 +108,7 @@ func TestGroupSlotIsKeptByACallThatDoesNotWait(t *testing.T) {
 }
 
 // Those that take their slots again are served in the order in which their waits
-
 // ended, all of them before a task that was granted its key before.
-
 func TestGroupSlotsComeBackInOrder(t *testing.T) {
 	gtBubble(t, 2, func(s *gtScene) {
 		k1, k2 := s.call("k1"), s.call("k2")
@@ -145,9 +134,7 @@ func TestGroupSlotsComeBackInOrder(t *testing.T) {
 }
 
 // Several goroutines of one task wait: the first to go on passes through a slot,
-
 // but does not keep it while another of them still waits.
-
 func TestGroupSlotIsNotHeldWhileAnyCallOfTheTaskWaits(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		k1, k2 := s.call("k1"), s.call("k2")
@@ -185,7 +172,6 @@ func TestGroupSlotIsNotHeldWhileAnyCallOfTheTaskWaits(t *testing.T) {
 }
 
 // Two waits of one task that end at one time take one slot.
-
 func TestGroupSlotIsTakenOnceForTwoCalls(t *testing.T) {
 	gtBubble(t, 2, func(s *gtScene) {
 		busy := s.call("k")
@@ -222,20 +208,9 @@ func TestGroupSlotIsTakenOnceForTwoCalls(t *testing.T) {
 	})
 }
 
-// A nested wait that ends without a grant leaves its queue at once, and goes on
-// with a slot like any other.
+// All in a task's call gives the slot back in each wait.
 //
-
-// Rules 5, 9, 20 and 25.
-
-// Rules 9, 10 and 25.
-
-// Rules 39, 40 and 41.
-
-// Rules 39 and 40.
-
 // Rule 23.
-
 func TestGroupSlotWithAllInATask(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		k1, k2 := s.call("k1"), s.call("k2")
@@ -257,19 +232,3 @@ func TestGroupSlotWithAllInATask(t *testing.T) {
 		a.inner.open()
 	})
 }
-
-// The slot follows the task's context through WithClient, WithCoordinator,
-
-// WithoutCancel and fn's context; a detached one is not the task's, nor is
-
-// another.
-
-// Wait in a task of another group gives the slot back, so that nested groups work
-
-// at a limit of 1.
-
-// Rule 29.
-
-// What a task leaves behind when it ends has no slot to wait for.
-
-// Nor when it is waiting for one just then.

@@ -13,6 +13,10 @@ import (
 	"github.com/dbx-tools/processlock"
 )
 
+// A nested wait that ends without a grant leaves its queue at once, and goes on
+// with a slot like any other.
+//
+// Rules 5, 9, 20 and 25.
 func TestGroupSlotIsTakenAgainAfterAWaitInVain(t *testing.T) {
 	for _, way := range []struct {
 		name string
@@ -68,7 +72,7 @@ func TestGroupSlotIsTakenAgainAfterAWaitInVain(t *testing.T) {
 // A nested call that was granted its key while there is no slot for it does not
 // keep the key from others once its context is done.
 //
-
+// Rules 9, 10 and 25.
 func TestGroupCallWithoutASlotGivesItsKeyUpWhenItsContextEnds(t *testing.T) {
 	for _, close := range []bool{false, true} {
 		gtBubble(t, 1, func(s *gtScene) {
@@ -112,7 +116,7 @@ func TestGroupCallWithoutASlotGivesItsKeyUpWhenItsContextEnds(t *testing.T) {
 // What such a call holds shows with the time of its grant, and its wait for the
 // slot is none for the key.
 //
-
+// Rules 39, 40 and 41.
 func TestGroupCallWithoutASlotShowsSinceItsGrant(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		busy := s.call("k")
@@ -141,7 +145,7 @@ func TestGroupCallWithoutASlotShowsSinceItsGrant(t *testing.T) {
 // A task that waits for a slot shows as a holder that does not run, since its
 // grant.
 //
-
+// Rules 39 and 40.
 func TestGroupTaskWithoutASlotShowsSinceItsGrant(t *testing.T) {
 	for _, track := range []bool{false, true} {
 		for _, key := range []any{"k", processlock.All("k", "l")} {
@@ -185,6 +189,3 @@ func TestGroupTaskWithoutASlotShowsSinceItsGrant(t *testing.T) {
 		}
 	}
 }
-
-// All in a task's call gives the slot back in each wait.
-//

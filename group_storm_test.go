@@ -16,6 +16,7 @@ import (
 	"github.com/dbx-tools/processlock"
 )
 
+// Go and GoLocked return at once, whoever holds the key and the slots.
 func TestGroupNeverBlocksTheCaller(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		busy := s.call("k")
@@ -33,6 +34,8 @@ func TestGroupNeverBlocksTheCaller(t *testing.T) {
 	})
 }
 
+// No limit: everybody runs. Where errgroup's SetLimit(0) lets nobody run, this
+// one lets all.
 func TestGroupWithoutLimit(t *testing.T) {
 	for _, limit := range []int{0, -1, -5} {
 		gtBubble(t, limit, func(s *gtScene) {
@@ -64,6 +67,7 @@ func TestGroupWithoutLimit(t *testing.T) {
 	})
 }
 
+// Tasks may add tasks, and Wait waits for those too.
 func TestGroupTasksAddTasks(t *testing.T) {
 	for _, limit := range []int{0, 1, 2} {
 		gtBubble(t, limit, func(s *gtScene) {
@@ -90,7 +94,7 @@ func TestGroupTasksAddTasks(t *testing.T) {
 // From many goroutines at once, with calls of WithLock beside: nobody is lost,
 // no two share a key, never more than the limit run, and Stats is exact.
 //
-
+// Rules 1, 38 and 41.
 func TestGroupStorm(t *testing.T) {
 	for _, limit := range []int{1, 2, 7, 0} {
 		t.Run(fmt.Sprint("limit=", limit), func(t *testing.T) {

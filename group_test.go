@@ -18,9 +18,7 @@ import (
 // What no caller may do panics at once, with the package's prefix, also once the
 // group's context is done. Nothing is added by it.
 //
-
 // Rule 16.
-
 func TestGroupMisusePanics(t *testing.T) {
 	var zero processlock.Group
 	var none *processlock.Group
@@ -82,13 +80,10 @@ func TestGroupMisusePanics(t *testing.T) {
 	}
 }
 
-// A key without identity is the group's error; nothing is queued for it.
+// A task has a client of its own, named after the group and its number, in all
+// that shows it, before it starts and while it runs.
 //
-
-// Rules 17 and 18.
-
 // Rules 24, 28 and 39.
-
 func TestGroupNamesItsTasks(t *testing.T) {
 	gtBubble(t, 2, func(s *gtScene) {
 		x1 := s.free()
@@ -121,9 +116,7 @@ func TestGroupNamesItsTasks(t *testing.T) {
 // The client is closed when fn ends in any way: its context ends with ErrClosed as
 // the cause, and its calls are refused.
 //
-
 // Rules 25 and 28.
-
 func TestGroupClosesATasksClient(t *testing.T) {
 	for name, last := range map[string]func(context.Context) error{
 		"nil":    ltNop,
@@ -157,9 +150,7 @@ func TestGroupClosesATasksClient(t *testing.T) {
 
 // Goexit ends a task as if it had returned nil.
 //
-
 // Rule 15.
-
 func TestGroupGoexitCountsAsNil(t *testing.T) {
 	gtBubble(t, 1, func(s *gtScene) {
 		exit := func(context.Context) error { runtime.Goexit(); return errGt }
@@ -178,9 +169,7 @@ func TestGroupGoexitCountsAsNil(t *testing.T) {
 // A client of another coordinator, and one further out, keep their part in what
 // the task does with their coordinators.
 //
-
 // Rule 24.
-
 func TestGroupTaskKeepsTheClientsAround(t *testing.T) {
 	for _, inner := range []bool{false, true} {
 		gtBubble(t, 0, func(s *gtScene) {
@@ -213,9 +202,7 @@ func TestGroupTaskKeepsTheClientsAround(t *testing.T) {
 
 // Until it starts, a task's request counts under the client of NewGroup's context.
 //
-
 // Rule 24.
-
 func TestGroupUsesTheCoordinatorOfItsContext(t *testing.T) {
 	gtBubble(t, 0, func(s *gtScene) {
 		x := s.lock("k")
@@ -236,9 +223,7 @@ func TestGroupUsesTheCoordinatorOfItsContext(t *testing.T) {
 }
 
 // A task runs under the pprof labels of NewGroup's context, whoever's release
-
 // started it, and so does a task that was dropped or started at once.
-
 func TestGroupTasksHaveTheLabelsOfTheGroup(t *testing.T) {
 	var c processlock.Coordinator
 	with := func(ctx context.Context, who string) context.Context {
@@ -279,22 +264,7 @@ func TestGroupTasksHaveTheLabelsOfTheGroup(t *testing.T) {
 	}
 }
 
-// IfAvailable, MaxWait and a full queue keep a task from starting; that is counted
-// and is no error.
-//
-
-// Rules 19, 20, 21 and 41.
-
-// Rule 19.
-
-// Rule 20.
-
-// Rules 22 and 27.
-
-// Rule 23.
-
 // Wait may be called from many goroutines and again, each returns the same.
-
 func TestGroupWaitFromManyGoroutines(t *testing.T) {
 	for _, want := range []error{nil, errGt} {
 		gtBubble(t, 0, func(s *gtScene) {
@@ -320,10 +290,3 @@ func TestGroupWaitFromManyGoroutines(t *testing.T) {
 		})
 	}
 }
-
-// What a task wrote is seen by the next under its key, and after Wait by all.
-//
-
-// Rules 7 and 38.
-
-// Rule 27.

@@ -1,8 +1,8 @@
 package processlock_test
 
 import (
-	"bytes"
 	"context"
+	"regexp"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -155,12 +155,14 @@ func gtWaits(g *processlock.Group) *gtWait {
 
 func (w *gtWait) isOver() bool { return ctClosed(w.over) }
 
+var gtCreated = regexp.MustCompile(`\ncreated by github\.com/dbx-tools/processlock\.\(\*(Group|task|slot)\)`)
+
 // gtGoroutines counts the goroutines that groups have started.
 func gtGoroutines() int {
 	buf := make([]byte, 1<<20)
 	for n := runtime.Stack(buf, true); ; n = runtime.Stack(buf, true) {
 		if n < len(buf) {
-			return bytes.Count(buf[:n], []byte("\ncreated by github.com/dbx-tools/processlock.(*Group)"))
+			return len(gtCreated.FindAll(buf[:n], -1))
 		}
 		buf = make([]byte, 2*len(buf))
 	}

@@ -72,6 +72,12 @@ func (s *slot) end() {
 	}
 }
 
+// endAfter is end, deferred: it follows user code.
+func (s *slot) endAfter() {
+	goOn(recover())
+	s.end()
+}
+
 // handOver returns the task that has the slot next, if there is one.
 func (s *slot) handOver() *task {
 	g := s.group

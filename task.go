@@ -23,6 +23,7 @@ type task struct {
 	prev, next *task
 	waits      bool // it is in group.waiting
 	owned      bool
+	apart      bool // the owner is a goroutine of the group, no caller's
 	news       bool // its claim was granted or ended since the owner looked
 	late       bool // MaxWait has run out
 }
@@ -179,8 +180,13 @@ func (t *task) over() bool {
 
 // unlessDone gives t up where user code has panicked or exited the goroutine.
 func (t *task) unlessDone(done *bool) {
+	if *done {
+		return
+	}
+	if t.apart {
+		goOn(recover())
+	}
 	switch v := t.several; {
-	case *done:
 	case v != nil && v.queued: // no caller of GoLocked learns of it
 		t.fail(&AcquireError{t.key, errUnwound})
 	default:
@@ -213,7 +219,7 @@ func (t *task) told() bool {
 		g.enlist(t) // here and now: slots go to the first granted first
 		return true
 	}
-	t.owned, t.news = true, true // there is more to do than can be done here
+	t.owned, t.apart, t.news = true, true, true // there is more to do than can be done here
 	g.news.push(t)
 	g.summon()
 	return true
@@ -271,7 +277,7 @@ func (t *task) expire() {
 	mine := t.waits
 	if mine {
 		g.take(t)
-		t.owned = true
+		t.owned, t.apart = true, true
 	}
 	g.mu.Unlock()
 	if mine {

@@ -44,7 +44,8 @@ func (t *task) run() {
 	s := &slot{group: g, held: true}
 	ctx, c, err := t.start(s)
 	if err != nil || c == nil {
-		defer s.end()
+		defer s.endAfter()
+		t.apart = true
 		if c != nil {
 			c.Close()
 		}
@@ -288,7 +289,7 @@ func (t *task) drop() {
 		t.refuse(why)
 		return
 	}
-	defer t.end(&t.group.dropped)
+	defer t.endAfter(&t.group.dropped)
 	t.giveUp(why)
 }
 
@@ -310,7 +311,7 @@ func (t *task) whyDropped() (why error, closed bool) {
 func (t *task) refuse(err error) {
 	switch err {
 	case ErrUnavailable, ErrWaitTimeout, ErrQueueFull:
-		defer t.end(&t.group.skipped)
+		defer t.endAfter(&t.group.skipped)
 		t.giveUp(err)
 	default:
 		t.fail(&AcquireError{t.key, err})
@@ -320,8 +321,17 @@ func (t *task) refuse(err error) {
 // fail ends t, which is the group's error.
 func (t *task) fail(err *AcquireError) {
 	t.group.fail(err)
-	defer t.end(nil)
+	defer t.endAfter(nil)
 	t.giveUp(err.Err)
+}
+
+// endAfter is end for a task whose fn has not run, deferred: it follows user code,
+// hooks. In GoLocked a panic of theirs is the caller's.
+func (t *task) endAfter(count *int) {
+	if t.apart {
+		goOn(recover())
+	}
+	t.end(count)
 }
 
 // end takes t off the group's accounts.

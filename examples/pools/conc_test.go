@@ -23,7 +23,8 @@ func Example_conc() {
 			})
 		}))
 	}
-	fmt.Println(p.Wait(), mailed)
+	err := p.Wait()
+	fmt.Println(err, mailed)
 	// Output: <nil> [100 100 100]
 }
 
