@@ -63,9 +63,7 @@ func (e *entry) revoke(c *claim) {
 	}
 	for _, t := range e.lent {
 		if len(t.users) > 0 && excludes(t) {
-			t.users = nil
-			go t.sess.fail(errRevoked)
-			(*t.sess.raw.Load()).Close()
+			t.takeBack()
 		}
 	}
 }

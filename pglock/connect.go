@@ -23,7 +23,11 @@ func (s *session) connect() (final bool, err error) {
 	s.conn = conn
 	s.mute.Store(true)
 	if hook := s.l.config.AfterConnect; hook != nil {
-		if err := hook(background, conn); err != nil {
+		// What its end would have pgx send is refused; see mute.
+		ctx, cancel := context.WithTimeout(background, s.l.connectTimeout())
+		err := hook(ctx, conn)
+		cancel()
+		if err != nil {
 			s.discard()
 			return true, err
 		}
@@ -37,14 +41,23 @@ func (s *session) connect() (final bool, err error) {
 	return false, nil
 }
 
+// connectTimeout bounds a connect, and each of the pool's hooks beside it.
+func (l *Locker) connectTimeout() time.Duration {
+	if d := l.config.ConnConfig.ConnectTimeout; d > 0 {
+		return d
+	}
+	return 2 * time.Minute // as pgxpool has it
+}
+
 // dial makes a connection with the pool's settings.
 func (s *session) dial(before func(context.Context, *pgx.ConnConfig) error) (*pgx.Conn, error) {
 	config := s.l.config.ConnConfig.Copy()
-	if config.ConnectTimeout <= 0 {
-		config.ConnectTimeout = 2 * time.Minute // as pgxpool has it
-	}
+	config.ConnectTimeout = s.l.connectTimeout()
 	if before != nil {
-		if err := before(background, config); err != nil {
+		ctx, cancel := context.WithTimeout(background, config.ConnectTimeout)
+		err := before(ctx, config)
+		cancel()
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -25,3 +25,22 @@ func TestConnectingIsBounded(t *testing.T) {
 	assert.Positive(t, timeout)
 	assert.LessOrEqual(t, timeout, 2*time.Minute)
 }
+
+// Nor for a hook of the pool's whose server has gone.
+func TestHooksAreBounded(t *testing.T) {
+	b := newBed(t)
+	p := b.proxy()
+	pool := b.pool(b.db.DSNAt(p.Addr()), func(c *pgxpool.Config) {
+		c.ConnConfig.ConnectTimeout = 2 * time.Second
+		c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			p.BlackHole()
+			_, err := conn.Exec(ctx, "select 1")
+			return err
+		}
+	})
+	l := pglock.New(pool, pglock.Options{})
+	b.closes(l)
+	b.refused(b.bounded(func() error { return l.WithLock(context.Background(), "k", nop) }), context.DeadlineExceeded)
+	p.Heal()
+	assert.Zero(t, p.Wire().Cancels)
+}

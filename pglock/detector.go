@@ -122,10 +122,15 @@ func (d *detector) publish(want lockRef) string {
 
 // due returns the query that looks for a cycle, if it is time for one.
 func (d *detector) due(waited time.Duration) string {
-	if d.lookAt == 0 {
-		d.lookAt = firstLook
-	}
-	if waited < d.lookAt || len(d.roots) == 0 {
+	switch {
+	case len(d.roots) == 0: // the next who holds something begins anew
+		d.lookAt, d.seen, d.again = 0, "", false
+		return ""
+	case d.lookAt == 0:
+		// One who came to a wait that is old is not published yet.
+		d.lookAt = waited + firstLook
+		return ""
+	case waited < d.lookAt:
 		return ""
 	}
 	d.again = !d.again
@@ -148,6 +153,11 @@ type sight struct {
 func read(rows [][]string) sight {
 	s := sight{make(map[int64]lockRef), make(map[int64][]int64)}
 	ids := make(map[int64]bool)
+	type grant struct {
+		pid int64
+		ref lockRef
+	}
+	granted := make(map[grant]bool)
 	for _, row := range rows {
 		pid, err := strconv.ParseInt(row[0], 10, 64)
 		id, err2 := strconv.ParseInt(row[1], 10, 64)
@@ -159,6 +169,7 @@ func read(rows [][]string) sight {
 			ref.mode = processlock.ModeShared
 		}
 		ids[id] = true
+		granted[grant{pid, ref}] = row[3] != "f"
 		switch {
 		case row[3] == "f":
 			s.wants[pid] = ref
@@ -170,7 +181,11 @@ func read(rows [][]string) sight {
 		for _, mode := range []processlock.Mode{processlock.ModeExclusive, processlock.ModeShared} {
 			ref := lockRef{id, mode}
 			for _, pid := range s.published[ref.marker("wants")] {
-				s.wants[pid] = ref
+				// Who has what was wanted publishes on until the release, perhaps in
+				// the turn of one who holds nothing of it.
+				if !granted[grant{pid, ref}] {
+					s.wants[pid] = ref
+				}
 			}
 		}
 	}

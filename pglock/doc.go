@@ -47,13 +47,16 @@
 //	turns between processes   even, by the server       by chance
 //	statements while waiting  2 a second                20 a second, on one
 //	                                                    connection for all keys
+//	lines in the server's log 2 a second, of 55P03      none
 //	connections               one a key, to MaxConns-1  none
 //	CREATE INDEX CONCURRENTLY delayed by a slice        not delayed
 //	VACUUM                    held back for a slice     not held back
 //
 // A longer [Options].Slice makes fewer statements and longer delays; one above
 // the server's deadlock_timeout can make the server abort the index build, or the
-// wait, which then begins anew. A wait ends when its context does; what is left of
+// wait, which then begins anew, and a call that holds something and comes to a
+// wait that has begun is seen by the search for deadlocks only after its slice.
+// The end of a slice is an error to the server, which writes it to its log. A wait ends when its context does; what is left of
 // the slice goes on without it. No request to cancel a statement is ever sent,
 // except by pgx for fn's own.
 //

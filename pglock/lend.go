@@ -12,7 +12,8 @@ func (s *session) lend(t *tenure) {
 	go s.peer(t)
 }
 
-// peer watches the socket of a lent session without touching what fn uses.
+// peer watches the socket of a lent session without touching what fn uses, and
+// whether fn's client is there.
 func (s *session) peer(t *tenure) {
 	every := min(lookEvery, s.l.opts.Probe*2/5)
 	timer := time.NewTimer(every)
@@ -23,6 +24,7 @@ func (s *session) peer(t *tenure) {
 			return
 		case <-timer.C:
 		}
+		s.mind()
 		if hungUp(*s.raw.Load()) {
 			s.fail(errConnLost)
 			return

@@ -95,7 +95,7 @@ func TestLossIsNoticedWithinProbeBesideOtherCalls(t *testing.T) {
 	defer cancel()
 	require.ErrorIs(t, l.WithLock(ctx, "other", nop), context.DeadlineExceeded)
 	<-c.ctx.Done()
-	assert.Less(t, time.Since(begin), probe)
+	assert.Less(t, time.Since(begin), probe*5/4) // a machine that is busy takes its share
 	assert.ErrorIs(t, context.Cause(c.ctx), processlock.ErrLost)
 	p.Heal()
 	require.ErrorIs(t, c.let().returns(), processlock.ErrLost)

@@ -109,6 +109,7 @@ func orDefault(d *time.Duration, def, least time.Duration, name string) {
 	case *d < least:
 		misuse(name + " is " + d.String() + "; want " + least.String() + " or more")
 	}
+	*d = min(*d, longest) // sums with it don't overflow
 }
 
 // complete checks o and fills in the defaults.

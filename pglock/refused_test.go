@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dbx-tools/processlock/pglock"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -34,10 +35,13 @@ func TestRefusedStatementEndsNoOtherLock(t *testing.T) {
 	b := newBed(t)
 	admin := b.session()
 	role := b.db.Name + "_role" // of the cluster
-	b.exec(admin, "create role "+role+" login")
+	b.exec(admin, "create role "+role)
 	b.Cleanup(func() { assert.NoError(t, b.db.Server.Exec(context.Background(), "drop role "+role)) })
 	l := pglock.New(b.pool(b.db.DSN(), func(c *pgxpool.Config) {
-		c.ConnConfig.User = role
+		c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, "set role "+role)
+			return err
+		}
 		dial := c.ConnConfig.DialFunc
 		c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(ctx, network, addr)

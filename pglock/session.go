@@ -37,6 +37,7 @@ type session struct {
 	stoodIn time.Time // since when somebody stands in; zero: nobody
 	sentOff bool      // the read deadline was moved, so that he leaves
 	rested  time.Time // since when there has been nothing to do
+	minded  time.Time // when those who hold were looked at last
 	batched int       // how many ops the last query served
 	dead    bool
 	err     error // why

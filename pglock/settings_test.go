@@ -2,6 +2,7 @@ package pglock_test
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -105,10 +106,11 @@ func TestConnectionsAreMadeAsThePools(t *testing.T) {
 	b := newBed(t)
 	var before, after atomic.Int32
 	pool := b.pool(b.db.DSN(), func(c *pgxpool.Config) {
+		user := c.ConnConfig.User
 		c.ConnConfig.User = "unknown"
 		c.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
 			before.Add(1)
-			c.User = "postgres" // a password that is fetched anew comes this way
+			c.User = user // a password that is fetched anew comes this way
 			return nil
 		}
 		c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
@@ -126,4 +128,30 @@ func TestConnectionsAreMadeAsThePools(t *testing.T) {
 	assert.Positive(t, before.Load())
 	assert.Equal(t, before.Load(), after.Load())
 	assert.Zero(t, pool.Stat().TotalConns(), "none of the pool's own was used")
+}
+
+// A time that is meant for ever is the longest that the server knows.
+func TestTimesWithoutEnd(t *testing.T) {
+	const ever = time.Duration(math.MaxInt64)
+	for name, opts := range map[string]pglock.Options{
+		"Slice": {Slice: ever}, "Probe": {Probe: ever}, "Release": {Release: ever}, "Handoff": {Handoff: pglock.Handoff{For: ever}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			l := b.locker(opts)
+			other := b.session()
+			b.take(other, "k")
+			waits := b.start(t.Context(), l, "k", processlock.MaxWait(ever)).queued(1)
+			tx, err := b.session().Begin(t.Context())
+			require.NoError(t, err)
+			inTx := make(chan error, 1)
+			go func() { inTx <- l.LockTx(t.Context(), tx, "k", processlock.MaxWait(ever)) }()
+			b.eventually(func() bool { return len(b.waiting("k")) == 2 }, "LockTx does not wait")
+			b.unlock(other, "k")
+			waits.runs().ok()
+			require.NoError(t, <-inTx)
+			require.NoError(t, tx.Rollback(t.Context()))
+			require.NoError(t, l.WithConn(t.Context(), "k", connNop))
+		})
+	}
 }

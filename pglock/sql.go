@@ -1,6 +1,7 @@
 package pglock
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -59,6 +60,9 @@ func bounded(r lockRef, slice time.Duration, key processlock.Key) string {
 		"; select " + r.lock() + comment(key)
 }
 
+// longest is the longest time that a setting of the server can say.
+const longest = math.MaxInt32 * time.Millisecond
+
 func millis(d time.Duration) string {
-	return strconv.FormatInt(max(1, d.Milliseconds()), 10)
+	return strconv.FormatInt(max(1, min(d, longest).Milliseconds()), 10)
 }

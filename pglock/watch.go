@@ -30,6 +30,7 @@ func (s *session) look() {
 	s.l.mu.Lock()
 	defer s.l.mu.Unlock()
 	s.ticking = false
+	s.mindSoon()
 	if !s.stoodIn.IsZero() {
 		switch stood := time.Since(s.stoodIn); {
 		case stood >= s.l.bound(): // he can't even send
@@ -59,6 +60,7 @@ func (s *session) attend() {
 	defer conn.SetReadDeadline(time.Time{})
 	for silence := time.Now(); ; {
 		l.mu.Lock()
+		s.mindSoon()
 		if s.dead || len(s.queue) > 0 || len(s.tenures) == 0 || s.lent {
 			l.mu.Unlock()
 			return

@@ -62,7 +62,8 @@ func (p *Pooler) start(u *user, path string, s *Server, mode string, size int) e
 		"unix_socket_dir =\nauth_type = trust\nauth_file = %s\npool_mode = %s\ndefault_pool_size = %d\nmax_client_conn = 500\n"+
 		"server_check_query =\nlogfile = %s\n",
 		host, port, p.port, users, mode, size, logFile)
-	for file, text := range map[string]string{users: fmt.Sprintf("%q \"\"\n", s.base.User.Username()), conf: ini} {
+	password, _ := s.base.User.Password()
+	for file, text := range map[string]string{users: fmt.Sprintf("%q %q\n", s.base.User.Username(), password), conf: ini} {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			return err
 		}
