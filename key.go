@@ -161,7 +161,12 @@ func (k Key) compare(o Key) int {
 		return strings.Compare(k.s, o.s)
 	}
 	var kbuf, obuf [40]byte
-	khead, ohead := k.appendHead(kbuf[:0]), o.appendHead(obuf[:0])
+	return k.compareTo(o, k.appendHead(kbuf[:0]), o.appendHead(obuf[:0]))
+}
+
+// compareTo is compare for who has the heads already: that of a string takes
+// reading all of it, which is too much for each of a sort's comparisons.
+func (k Key) compareTo(o Key, khead, ohead []byte) int {
 	klen, olen := len(khead)+len(k.s), len(ohead)+len(o.s)
 	n := min(klen, olen, max(len(khead), len(ohead)))
 	for i := range n {

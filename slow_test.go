@@ -270,3 +270,18 @@ func TestSlowHoldThatIsLostAfterAWarning(t *testing.T) {
 		warned(htSlowHold + htKey("k2") + "by.client=b held=1s queue=0")
 	})
 }
+
+// Who has marked a hold as warned of warns of it, though a hook of its own panics
+// before.
+func TestSlowHoldIsWarnedOfThoughTheWaitingHookPanics(t *testing.T) {
+	htSlow(t, func(s *htScene, warned func(...string)) {
+		defer s.c.AddHooks(htEnding("Waiting", "b", "hook's", false))()
+		a := s.start("a", "k")
+		htLater(1)
+		ctx, _ := s.as("b")
+		assert.PanicsWithValue(t, "hook's", func() { _ = s.c.WithLock(ctx, "k", ltNop) })
+		warned(htStillHeld + htKey("k") + "by.client=a held=1s queue=1")
+		a.open()
+		warned()
+	})
+}

@@ -66,6 +66,7 @@ type requestRow struct {
 
 type lockRow struct {
 	key              Key
+	head             []byte // of its canonical text, for sorting
 	holders, waiters []requestRow
 }
 
@@ -80,6 +81,10 @@ func (c *Coordinator) Snapshot() Snapshot {
 	}
 	snap := Snapshot{Taken: time.Now(), Locks: make([]LockState, 0, len(rows))}
 	now := clock()
+	for i := range rows {
+		rows[i].head = rows[i].key.appendHead(nil)
+	}
+	slices.SortFunc(rows, func(a, b lockRow) int { return a.key.compareTo(b.key, a.head, b.head) })
 	for _, r := range rows {
 		l := LockState{Key: r.key, Holders: make([]Holder, 0, len(r.holders)), Waiters: make([]Waiter, 0, len(r.waiters))}
 		for _, h := range r.holders {
@@ -94,9 +99,6 @@ func (c *Coordinator) Snapshot() Snapshot {
 		}
 		snap.Locks = append(snap.Locks, l)
 	}
-	slices.SortFunc(snap.Locks, func(a, b LockState) int {
-		return a.Key.compare(b.Key)
-	})
 	return snap
 }
 

@@ -1,11 +1,13 @@
 package lockdebug_test
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -34,7 +36,25 @@ func busy(s *scene) {
 	time.Sleep(12345 * time.Microsecond)
 	s.ask("many", []any{processlock.All("free-1", "free-2", "a")})
 	s.ask("idle", []any{map[string]int{"n": 7}})
+	// Of each counter another number.
 	_ = s.WithLock(s.Context(), "a", nothing, processlock.IfAvailable)
+	for range 2 {
+		ctx, cancel := context.WithTimeout(s.Context(), time.Millisecond)
+		_ = s.WithLock(ctx, "a", nothing)
+		cancel()
+	}
+	for range 3 {
+		_ = s.WithLock(s.Context(), "own", func(ctx context.Context) error { return s.WithLock(ctx, "own", nothing) })
+	}
+	ctx, client := s.WithClient(s.Context(), "lost")
+	_ = s.WithLock(ctx, processlock.All(1, 2, 3, 4), func(context.Context) error { client.Close(); return nil })
+	ctx, client = s.WithClient(s.Context(), "closed")
+	for range 5 {
+		go func() { _ = s.WithLock(ctx, "a", nothing) }()
+	}
+	synctest.Wait()
+	client.Close()
+	synctest.Wait()
 }
 
 // Rules 39 to 41: the page and the JSON say the same, and what Snapshot and
@@ -65,8 +85,9 @@ func compareSnapshot(s *scene, doc document, filter string) {
 	require.EqualValues(s, stats.Waiting, doc.Now.Waiters)
 	require.EqualValues(s, stats.Acquired, doc.Counters.Acquired)
 	require.EqualValues(s, stats.Waited, doc.Counters.Waited)
-	require.EqualValues(s, stats.Unavailable, doc.Counters.Unavailable)
-	require.EqualValues(s, 1, doc.Counters.Unavailable)
+	require.Equal(s, []int64{1, 2, 3, 4, 5}, []int64{stats.Unavailable, stats.Canceled, stats.Deadlocks, stats.Lost, stats.Closed})
+	n := doc.Counters
+	require.Equal(s, []int{1, 2, 3, 4, 5}, []int{n.Unavailable, n.Canceled, n.Deadlocks, n.Lost, n.Closed})
 	require.Equal(s, stats.WaitDuration.Seconds(), doc.Counters.WaitTime)
 
 	states := map[string]processlock.LockState{}

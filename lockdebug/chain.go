@@ -141,12 +141,12 @@ func (g *graph) chains() [][]*knot {
 	return chains
 }
 
-// addChains lists the chains in which a key matches filter.
-func (r *report) addChains(states []*lockState, filter string, taken time.Time) {
+// addChains lists the chains in which a key matches the filter.
+func (r *report) addChains(states []*lockState, taken time.Time) {
 	r.Chains = []*chain{}
 	g := newGraph(states)
 	for _, knots := range g.chains() {
-		if !slices.ContainsFunc(knots, func(k *knot) bool { return matches(k.Key, filter) }) {
+		if !slices.ContainsFunc(knots, func(k *knot) bool { return k.matching }) {
 			continue
 		}
 		if len(r.Chains) == maxChains {

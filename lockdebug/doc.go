@@ -70,7 +70,8 @@
 //	filter         the key parameter, as shown
 //	now            keys, keys_waited_for, holders, waiters,
 //	               longest_wait_seconds, longest_hold_seconds,
-//	               holders_since_unknown: over all keys
+//	               holders_since_unknown: over all keys; longest_wait_key and
+//	               longest_hold_key (key and id), listed or not
 //	counters       acquired, waited, wait_seconds, canceled, unavailable,
 //	               deadlocks, closed, lost: as processlock.Stats
 //	keys_matching  how many keys match the filter

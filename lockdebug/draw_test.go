@@ -55,7 +55,10 @@ func outline(d *drawing) string {
 
 func drawAll(states []*lockState) (drawings []*drawing) {
 	r := &report{}
-	r.addChains(states, "", time.Unix(1e9, 0))
+	for _, s := range states {
+		s.matching = true
+	}
+	r.addChains(states, time.Unix(1e9, 0))
 	for _, c := range r.Chains {
 		drawings = append(drawings, c.Drawing)
 	}

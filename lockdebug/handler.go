@@ -44,12 +44,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	guard(w.Header())
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		refuse(w, http.StatusMethodNotAllowed, "only GET and HEAD are served here, not "+strconv.QuoteToASCII(cut(r.Method, 40)))
+		refuse(w, r, http.StatusMethodNotAllowed, "only GET and HEAD are served here, not "+strconv.QuoteToASCII(cut(r.Method, 40)))
 		return
 	}
 	q, problem := parseQuery(r.URL.RawQuery)
 	if problem != "" {
-		refuse(w, http.StatusBadRequest, problem)
+		refuse(w, r, http.StatusBadRequest, problem)
 		return
 	}
 	f := formats[q.format]
@@ -57,7 +57,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// a slow client keeps nothing waiting.
 	var body bytes.Buffer
 	if err := f.write(&body, newReport(h.coordinator, q.key), q); err != nil {
-		refuse(w, http.StatusInternalServerError, err.Error())
+		refuse(w, r, http.StatusInternalServerError, err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", f.contentType)
@@ -77,9 +77,9 @@ func guard(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-func refuse(w http.ResponseWriter, status int, reason string) {
+func refuse(w http.ResponseWriter, r *http.Request, status int, reason string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	send(w, http.MethodGet, status, []byte("lockdebug: "+reason+"\n"))
+	send(w, r.Method, status, []byte("lockdebug: "+reason+"\n"))
 }
 
 func send(w http.ResponseWriter, method string, status int, body []byte) {

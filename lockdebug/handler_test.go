@@ -76,9 +76,11 @@ func TestMethods(t *testing.T) {
 		}
 	}
 	// A HEAD writes no body even where net/http would not drop it.
-	w := httptest.NewRecorder()
-	lockdebug.Handler(new(processlock.Coordinator)).ServeHTTP(w, httptest.NewRequest("HEAD", "/", nil))
-	require.Zero(t, w.Body.Len())
+	for _, target := range []string{"/", "/?format=xml"} {
+		w := httptest.NewRecorder()
+		lockdebug.Handler(new(processlock.Coordinator)).ServeHTTP(w, httptest.NewRequest("HEAD", target, nil))
+		require.Zero(t, w.Body.Len(), target)
+	}
 }
 
 func TestBadQueries(t *testing.T) {

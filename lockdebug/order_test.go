@@ -1,6 +1,7 @@
 package lockdebug_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -104,8 +105,28 @@ func TestTotalsLeadToTheWorst(t *testing.T) {
 			row := page.one(t, with("id", links[i].Attr["href"][1:]))
 			require.Equal(t, want, row.one(t, with("class", "key")).text())
 		}
-		// What the filter leaves out is not led to.
-		links = s.html("key=waited").one(t, with("id", "totals")).all(named("a"))
-		require.Len(t, links, 1)
+	})
+}
+
+// A key that is held the longest is named where others that are waited for, or
+// a filter, keep it from being listed.
+func TestTotalsNameWhatIsNotListed(t *testing.T) {
+	play(t, processlock.Options{TrackHolds: true}, func(t *testing.T, s *scene) {
+		s.ask("h", []any{"held the longest"})
+		time.Sleep(time.Minute)
+		for i := range 200 {
+			s.ask("h", []any{i})
+			s.ask("w", []any{i})
+		}
+		for _, query := range []string{"", "refresh=10&key=199"} {
+			doc := s.json("&" + query)
+			require.NotContains(t, doc.keys(), `["held the longest"]`)
+			require.Equal(t, `["held the longest"]`, doc.Now.HoldKey.Key)
+			link := s.html(query).one(t, with("id", "totals")).all(named("a"))[1]
+			require.Equal(t, doc.Now.HoldKey.Key, link.text())
+			require.Equal(t, []string{doc.Now.HoldKey.Key}, s.json("&"+strings.TrimPrefix(link.Attr["href"], "?")).keys())
+			require.Equal(t, strings.Contains(query, "refresh"), strings.Contains(link.Attr["href"], "refresh=10"))
+		}
+		require.Contains(t, s.get("/?format=text").Body.String(), `longest hold 1 m 0 s of ["held the longest"]`)
 	})
 }

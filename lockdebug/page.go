@@ -69,9 +69,9 @@ type view struct {
 
 	Chains, MoreChains []*chain
 
-	// WaitedLongest and HeldLongest are the rows of the keys with the longest
-	// wait and hold, if they are listed.
-	WaitedLongest, HeldLongest *keyRow
+	// WaitedLongest and HeldLongest lead to the keys with the longest wait and
+	// hold: to their rows, or to a page that lists them.
+	WaitedLongest, HeldLongest *lead
 
 	// Addresses of this page otherwise: the key filter is kept unless they say
 	// otherwise.
@@ -87,18 +87,31 @@ func (v view) ShownFilter() string { return printable(v.Filter, maxName) }
 // Usual is the refresh in seconds that the address need not say.
 func (view) Usual() int { return int(defaultRefresh / time.Second) }
 
+// lead is a key and the address where its row is.
+type lead struct {
+	keyRef
+	Address string
+}
+
+// lead leads to ref, from the page for q.
+func (r *report) lead(ref *keyRef, q query) *lead {
+	switch {
+	case ref == nil:
+		return nil
+	case r.listed(*ref):
+		return &lead{*ref, "#" + ref.Anchor()}
+	}
+	q.key = ref.Text
+	return &lead{*ref, q.link()}
+}
+
 func writePage(w *bytes.Buffer, r *report, q query) error {
 	v := view{
 		report: r, Query: q, Style: template.CSS(pageCSS), Script: template.JS(pageJS),
 		Chains: r.Chains[:min(len(r.Chains), shownChains)], MoreChains: r.Chains[min(len(r.Chains), shownChains):],
 		Self: q.link(),
 	}
-	if r.Now.LongestWait.known {
-		v.WaitedLongest = r.listed(r.Now.waitedFor)
-	}
-	if r.Now.LongestHold.known {
-		v.HeldLongest = r.listed(r.Now.held)
-	}
+	v.WaitedLongest, v.HeldLongest = r.lead(r.Now.WaitKey, q), r.lead(r.Now.HoldKey, q)
 	other := q
 	other.format = "json"
 	v.JSON = other.link()

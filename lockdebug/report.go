@@ -48,6 +48,10 @@ type now struct {
 	LongestWait span `json:"longest_wait_seconds,omitzero"`
 	LongestHold span `json:"longest_hold_seconds,omitzero"`
 
+	// WaitKey and HoldKey are the keys with those, listed or not: nil for none.
+	WaitKey *keyRef `json:"longest_wait_key,omitempty"`
+	HoldKey *keyRef `json:"longest_hold_key,omitempty"`
+
 	// Unknown counts the holders of which it isn't known since when.
 	Unknown int `json:"holders_since_unknown"`
 
@@ -100,15 +104,9 @@ func (k keyRow) Rest(i int) int { return len(k.Waiters) + k.WaitersCut - i }
 func (k keyRow) WaiterCount() int { return len(k.Waiters) + k.WaitersCut }
 func (k keyRow) HolderCount() int { return len(k.Holders) + k.HoldersCut }
 
-// listed returns the row of a key, if it is listed.
-func (r *report) listed(key processlock.Key) *keyRow {
-	ref := refOf(key)
-	for i := range r.Keys {
-		if r.Keys[i].keyRef == ref {
-			return &r.Keys[i]
-		}
-	}
-	return nil
+// listed reports whether a key has a row.
+func (r *report) listed(ref keyRef) bool {
+	return slices.ContainsFunc(r.Keys, func(k keyRow) bool { return k.keyRef == ref })
 }
 
 // newReport looks at c. Only keys whose text contains filter are listed.
@@ -120,11 +118,14 @@ func newReport(c *processlock.Coordinator, filter string) *report {
 		Counters: countersOf(stats),
 		Keys:     []keyRow{},
 	}
+	lower := strings.ToLower(filter)
 	states := make([]*lockState, len(snap.Locks))
 	for i := range snap.Locks {
 		states[i] = measure(&snap.Locks[i], snap.Taken)
+		states[i].matching = matches(states[i].Key, lower)
 		r.Now.add(states[i])
 	}
+	r.Now.name()
 	// Stable, so that equals stay in order of their canonical texts.
 	slices.SortStableFunc(states, func(a, b *lockState) int {
 		if n := a.wait.compare(b.wait); n != 0 {
@@ -132,11 +133,11 @@ func newReport(c *processlock.Coordinator, filter string) *report {
 		}
 		return a.hold.compare(b.hold)
 	})
-	r.addChains(states, filter, snap.Taken)
+	r.addChains(states, snap.Taken)
 
 	rows := 0
 	for _, s := range states {
-		if !matches(s.Key, filter) {
+		if !s.matching {
 			continue
 		}
 		r.Matching++
@@ -162,7 +163,8 @@ func countersOf(s processlock.Stats) counters {
 type lockState struct {
 	*processlock.LockState
 	wait, hold span
-	unknown    int // holders of which it isn't known since when
+	unknown    int  // holders of which it isn't known since when
+	matching   bool // the filter
 }
 
 func measure(l *processlock.LockState, taken time.Time) *lockState {
@@ -200,13 +202,23 @@ func (n *now) add(s *lockState) {
 	}
 }
 
+func (n *now) name() {
+	if n.LongestWait.known {
+		ref := refOf(n.waitedFor)
+		n.WaitKey = &ref
+	}
+	if n.LongestHold.known {
+		ref := refOf(n.held)
+		n.HoldKey = &ref
+	}
+}
+
 // matches reports whether the text of k, as shown or in full, contains filter,
-// in upper or lower case.
+// which is in lower case, in upper or lower case.
 func matches(k processlock.Key, filter string) bool {
 	if filter == "" {
 		return true
 	}
-	filter = strings.ToLower(filter)
 	shown := k.String()
 	if strings.Contains(strings.ToLower(shown), filter) {
 		return true

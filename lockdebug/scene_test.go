@@ -81,6 +81,8 @@ type document struct {
 		WaitedFor              int      `json:"keys_waited_for"`
 		LongestWait            *float64 `json:"longest_wait_seconds"`
 		LongestHold            *float64 `json:"longest_hold_seconds"`
+		WaitKey                *name    `json:"longest_wait_key"`
+		HoldKey                *name    `json:"longest_hold_key"`
 		Unknown                int      `json:"holders_since_unknown"`
 	}
 	Counters struct {

@@ -14,10 +14,10 @@ func writeText(w *bytes.Buffer, r *report, _ query) error {
 	now, n := r.Now, r.Counters
 	fmt.Fprintf(w, "keys %s, holders %s, waiting %s", count(now.Keys), count(now.Holders), count(now.Waiters))
 	if now.LongestWait.known {
-		fmt.Fprintf(w, ", longest wait %s", now.LongestWait)
+		fmt.Fprintf(w, ", longest wait %s for %s", now.LongestWait, now.WaitKey.Text)
 	}
 	if now.LongestHold.known {
-		fmt.Fprintf(w, ", longest hold %s", now.LongestHold)
+		fmt.Fprintf(w, ", longest hold %s of %s", now.LongestHold, now.HoldKey.Text)
 	}
 	fmt.Fprintf(w, "\nso far: acquired %s, waited %s (%s), canceled %s, unavailable %s, deadlocks %s, closed %s, lost %s\n",
 		count(n.Acquired), count(n.Waited), n.WaitTime, count(n.Canceled), count(n.Unavailable), count(n.Deadlocks), count(n.Closed), count(n.Lost))
@@ -33,7 +33,11 @@ func writeText(w *bytes.Buffer, r *report, _ query) error {
 	}
 	for _, c := range r.Chains {
 		if c.Prone {
-			fmt.Fprintf(w, "\nchain of %s, %s waiting behind %s: %s\n", plural(c.KeyCount(), "key"), count(c.Waiters), list(c.Roots, 0), list(c.Keys, c.KeysCut))
+			behind := "in a circle"
+			if len(c.Roots) > 0 {
+				behind = "behind " + list(c.Roots, 0)
+			}
+			fmt.Fprintf(w, "\nchain of %s, %s waiting %s: %s\n", plural(c.KeyCount(), "key"), count(c.Waiters), behind, list(c.Keys, c.KeysCut))
 		}
 	}
 	return nil

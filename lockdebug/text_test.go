@@ -1,9 +1,11 @@
 package lockdebug_test
 
 import (
+	"context"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -26,7 +28,7 @@ func TestText(t *testing.T) {
 		want := `
 processlock at 2000-01-01 00:01:31.500 UTC
 
-keys 2, holders 2, waiting 2, longest wait 1.5 s
+keys 2, holders 2, waiting 2, longest wait 1.5 s for ["a"]
 so far: acquired 2, waited 2 (0 ns), canceled 0, unavailable 0, deadlocks 0, closed 0, lost 0
 
           CLIENT  MODE       FOR      FUNCTION                           AT               HOLDS
@@ -59,5 +61,22 @@ func TestTextOfNothing(t *testing.T) {
 keys 0, holders 0, waiting 0
 so far: acquired 0, waited 0 (0 ns), canceled 0, unavailable 0, deadlocks 0, closed 0, lost 0
 `, s.get("/?format=text").Body.String())
+	})
+}
+
+// Keys of another coordinator are drawn as those of the same text, so waits may
+// look like a circle that is none.
+func TestTextOfACircle(t *testing.T) {
+	play(t, processlock.Options{}, func(t *testing.T, s *scene) {
+		other := processlock.New(processlock.Options{})
+		s.ask("h", []any{"x"})
+		s.ask("h", []any{"y"})
+		for outer, inner := range map[string]string{"x": "y", "y": "x"} {
+			go func() {
+				_ = other.WithLock(s.Context(), outer, func(ctx context.Context) error { return s.WithLock(ctx, inner, nothing) })
+			}()
+		}
+		synctest.Wait()
+		require.Contains(t, s.get("/?format=text").Body.String(), "\nchain of 2 keys, 2 waiting in a circle: ")
 	})
 }

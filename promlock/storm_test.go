@@ -27,7 +27,7 @@ func TestScrapesDisturbNobody(t *testing.T) {
 	acquired := make([]int, 4)
 	for g := range acquired {
 		workers.Go(func() {
-			for i := 0; time.Now().Before(until); i++ {
+			for i := 0; acquired[g] == 0 || time.Now().Before(until); i++ {
 				ctx, client := c.WithClient(context.Background(), "w")
 				ctx, cancel := context.WithTimeout(ctx, time.Duration(i%3)*20*time.Microsecond+time.Microsecond)
 				if i%7 == 0 {

@@ -95,14 +95,14 @@ func look(t *testing.T, address string) (p page) {
 func TestStuckOrderIsFound(t *testing.T) {
 	address := start(t, "-load", "20", "-stuck")
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // polls what it waits for
-		if key, by, ok := look(t, address).stuck(); ok {
-			require.Equal(t, `["order",13]`, key)
+		key, by, ok := look(t, address).stuck()
+		if ok && key == `["order",13]` { // on a busy machine another may look stuck for a moment
 			require.Contains(t, by.Client, "customer-")
 			require.Equal(t, "shop.go", path.Base(by.File))
 			require.True(t, strings.HasSuffix(by.Func, "debugserver.(*shop).ship.func1") || by.Func == "main.(*shop).ship.func1", by.Func)
 			return
 		}
-		require.True(t, time.Now().Before(end), "not stuck within a minute")
+		require.True(t, time.Now().Before(end), "within a minute what looks stuck is %s", key)
 	}
 }
 

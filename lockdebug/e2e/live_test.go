@@ -27,6 +27,7 @@ type live struct {
 
 	looks atomic.Int64 // requests for the page
 	down  atomic.Bool  // the page answers 503
+	login atomic.Bool  // it answers with another page
 }
 
 // hostile are keys that try to be more than text.
@@ -52,6 +53,11 @@ func serve(t *testing.T) *live {
 		l.looks.Add(1)
 		if l.down.Load() {
 			http.Error(w, "down", http.StatusServiceUnavailable)
+			return
+		}
+		if l.login.Load() {
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<!doctype html><title>Sign in</title><form></form>")
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -112,6 +112,35 @@ func TestServerThatIsDown(t *testing.T) {
 	l.down.Store(false)
 	p.until(`document.querySelector("#trouble").textContent === ""`)
 	p.refreshes(1)
+
+	l.login.Store(true) // as a proxy does once the session is over
+	p.until(`document.querySelector("#trouble").textContent === "This is not up to date: the server answers with another page."`)
+	require.Equal(t, 4, eval[int](p, rows))
+	l.login.Store(false)
+	p.until(`document.querySelector("#trouble").textContent === ""`)
+	p.refreshes(1)
+}
+
+// A page that is out of sight asks for nothing, and is brought up to date as soon
+// as it is in sight again.
+func TestHiddenPage(t *testing.T) {
+	l := serve(t)
+	l.crowd(1)
+	browser := launch(t)
+	p := open(t, browser, l.page(""))
+	p.visit(l.page("?refresh=1"))
+	show := func(state bool) {
+		eval[bool](p, fmt.Sprintf(`(() => { Object.defineProperty(document, "hidden", { value: %t, configurable: true }); return document.dispatchEvent(new Event("visibilitychange")) })()`, !state))
+	}
+	p.refreshes(1)
+	show(false)
+	looks := l.looks.Load()
+	eval[bool](p, `document.querySelector("#again").click() ?? true`) // one that comes back while it is out of sight
+	p.run(chromedp.Sleep(5500 * time.Millisecond))                    // a refresh would be due five times
+	require.LessOrEqual(t, l.looks.Load(), looks+2, "but for that, and one that was under way")
+	show(true)
+	p.refreshes(2)
+	p.requireQuiet()
 }
 
 // Without script: the page loads anew by itself, and its form and links do the
@@ -122,13 +151,17 @@ func TestWithoutScript(t *testing.T) {
 	browser := launch(t)
 	p := open(t, browser, l.page(""))
 	call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	p.visit(l.page("?refresh=1"))
+	looked := func(n int64, do ...chromedp.Action[chromedp.Void]) {
+		t.Helper()
+		looks := l.looks.Load()
+		p.run(do...)
+		for l.looks.Load() < looks+n {
+			p.run(chromedp.Sleep(50 * time.Millisecond)) // polls what it waits for
+		}
+	}
+	p.visit(l.page("?refresh=3600")) // it stays while it is looked at
 	require.Equal(t, 20, eval[int](p, rows))
 	require.False(t, eval[bool](p, `document.documentElement.classList.contains("scripted")`))
-	looks := l.looks.Load()
-	for l.looks.Load() < looks+2 {
-		p.run(chromedp.Sleep(50 * time.Millisecond)) // polls what it waits for
-	}
 
 	p.run(chromedp.Click(chromedp.CSS("#toggle")))
 	p.until(`document.readyState === "complete" && document.querySelector("#toggle")?.textContent === "Resume"`)
@@ -136,7 +169,10 @@ func TestWithoutScript(t *testing.T) {
 	p.until(`document.readyState === "complete" && ` + rows + ` === 11`) // 1, 10 to 19
 	require.Contains(t, eval[string](p, `location.search`), "refresh=0", "the form keeps the refresh")
 	require.Equal(t, `order",1`, eval[string](p, `document.querySelector("#filter").value`))
-	p.run(chromedp.Click(chromedp.CSS("#again")))
+	looked(1, chromedp.Click(chromedp.CSS("#again")))
 	p.until(`document.readyState === "complete" && ` + rows + ` === 11`)
+
+	p.visit(l.page("?refresh=1"))
+	looked(2)
 	p.requireQuiet()
 }
