@@ -155,9 +155,10 @@ func gtWaits(g *processlock.Group) *gtWait {
 
 func (w *gtWait) isOver() bool { return ctClosed(w.over) }
 
-var gtCreated = regexp.MustCompile(`\ncreated by github\.com/dbx-tools/processlock\.\(\*(Group|task|slot)\)`)
+var gtCreated = regexp.MustCompile(`(?m)^goroutine \d+ \[.*synctest bubble.*\]:\n(?:.+\n)*?created by github\.com/dbx-tools/processlock\.\(\*(?:Group|task|slot)\)`)
 
-// gtGoroutines counts the goroutines that groups have started.
+// gtGoroutines counts the goroutines that groups have started in a bubble. Those
+// of an earlier test's group outside may still be about to exit.
 func gtGoroutines() int {
 	buf := make([]byte, 1<<20)
 	for n := runtime.Stack(buf, true); ; n = runtime.Stack(buf, true) {
