@@ -3,6 +3,7 @@ package pglock_test
 import (
 	"context"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,21 +15,59 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// full is a connection that can be made to take nothing more, as one whose
-// buffers are full.
+// full is a connection that takes nothing once it is stuck, until its deadline or
+// its end: as a socket whose buffer is full.
 type full struct {
 	net.Conn
 	stuck  *atomic.Bool
 	once   sync.Once
 	closed chan struct{}
+
+	mu    sync.Mutex
+	until time.Time     // the deadline of writes
+	moved chan struct{} // closed when it moves
+}
+
+func newFull(conn net.Conn, stuck *atomic.Bool) *full {
+	return &full{Conn: conn, stuck: stuck, closed: make(chan struct{}), moved: make(chan struct{})}
 }
 
 func (c *full) Write(p []byte) (int, error) {
-	if c.stuck.Load() {
-		<-c.closed
-		return 0, net.ErrClosed
+	for c.stuck.Load() {
+		c.mu.Lock()
+		until, moved := c.until, c.moved
+		c.mu.Unlock()
+		var due <-chan time.Time
+		if !until.IsZero() {
+			due = time.After(time.Until(until))
+		}
+		select {
+		case <-c.closed:
+			return 0, net.ErrClosed
+		case <-due:
+			return 0, os.ErrDeadlineExceeded
+		case <-moved:
+		}
 	}
 	return c.Conn.Write(p)
+}
+
+func (c *full) SetDeadline(t time.Time) error {
+	c.setWrite(t)
+	return c.Conn.SetDeadline(t)
+}
+
+func (c *full) SetWriteDeadline(t time.Time) error {
+	c.setWrite(t)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+func (c *full) setWrite(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = t
+	close(c.moved)
+	c.moved = make(chan struct{})
 }
 
 func (c *full) Close() error {
@@ -50,7 +89,7 @@ func TestCallLeavesAConnectionThatTakesNothing(t *testing.T) {
 				stuck = new(atomic.Bool) // the next is sound
 			}
 			conn, err := dial(ctx, network, addr)
-			return &full{Conn: conn, stuck: stuck, closed: make(chan struct{})}, err
+			return newFull(conn, stuck), err
 		}
 	})
 	l := pglock.New(pool, pglock.Options{Probe: probe})
