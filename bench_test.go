@@ -200,20 +200,26 @@ func BenchmarkHotKey(b *testing.B) {
 }
 
 // BenchmarkHooks locks a free key and a busy one where nobody looks, where hooks
-// do, and where only what is slow is.
+// did, where they do, and where only what is slow is looked at.
 func BenchmarkHooks(b *testing.B) {
 	none := func(processlock.Event) {}
+	hooks := processlock.Hooks{Waiting: none, Acquired: none, Released: none, Failed: none}
 	for _, looks := range []struct {
 		name string
 		opts processlock.Options
 	}{
 		{"off", processlock.Options{}},
-		{"on", processlock.Options{Hooks: processlock.Hooks{Waiting: none, Acquired: none, Released: none, Failed: none}}},
+		{"removed", processlock.Options{}},
+		{"on", processlock.Options{Hooks: hooks}},
 		{"slow", processlock.Options{SlowWait: time.Hour, SlowHold: time.Hour}},
 	} {
 		for _, waiters := range []int{0, 8} {
 			b.Run(fmt.Sprintf("hooks=%s/waiters=%d", looks.name, waiters), func(b *testing.B) {
-				ctx := processlock.WithCoordinator(context.Background(), processlock.New(looks.opts))
+				c := processlock.New(looks.opts)
+				if looks.name == "removed" {
+					c.AddHooks(hooks)()
+				}
+				ctx := processlock.WithCoordinator(context.Background(), c)
 				b.ReportAllocs()
 				if waiters == 0 {
 					for b.Loop() {

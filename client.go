@@ -170,6 +170,7 @@ func (s *shard) dropHolds(c *Client, lost []lostHold) []lostHold {
 				if w.client != c {
 					continue
 				}
+				w.sight.blame(w)
 				if w.revoke() {
 					s.stats.lost++
 					if w.sight != nil {

@@ -57,7 +57,10 @@ type Options struct {
 	// A warning says which key, whose wait or hold (by: client, func, source),
 	// how long (waited, held), and how many were in the queue; that of a wait
 	// also who held the key (holder) when it began, or when it was given up for
-	// the reason that error tells.
+	// the reason that error tells, and, if it was another's hold that kept it
+	// waiting the longest, whose and how long (longest: client, func, source,
+	// waited). Holds shorter than a tenth of SlowWait don't count for that, and
+	// of shared holders only the last to leave.
 	SlowWait, SlowHold time.Duration
 
 	// Logger gets the warnings; nil means slog.Default(). It is called as hooks

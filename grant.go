@@ -64,6 +64,7 @@ func (g *grant) release(t *sight) bool {
 		}
 		if t != nil {
 			t.view = viewOut(w)
+			t.blame(w)
 		}
 		e.dropHolder(w)
 		e.settle()

@@ -45,7 +45,8 @@ type Event struct {
 	Mode       Mode
 
 	// Waited is how long the request waited for the key, if it did: of Acquired,
-	// Released and Failed. Held is how long it had it: of Released, and of
+	// Released and Failed. It is 0 only if it did not: a wait of no time that the
+	// clock can tell is 1 ns. Held is how long it had it: of Released, and of
 	// Failed with ErrLost. Neither has in it what hooks take after its end. The
 	// wait of a [Group]'s task for a slot is part of Held, though Acquired comes
 	// after it.

@@ -3,6 +3,8 @@ package processlock_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -37,6 +39,32 @@ func TestHooksAreToldOfADeadlockAsOfNoWait(t *testing.T) {
 		assert.Same(s.t, errA, calls[1].Err)
 		assert.Zero(s.t, calls[1].Waited, "it has not waited")
 		assert.Equal(s.t, []string{"Acquired", "Waiting", "Acquired", "Released", "Released"}, htKinds(s.of("b")))
+	})
+}
+
+// Who is told can tell a wait of no time from none, however it ends.
+//
+// Rule 42.
+func TestHooksAreToldOfAWaitThatTookNoTime(t *testing.T) {
+	htBubble(t, processlock.Options{}, func(s *htScene) {
+		ctxB, clientB := s.as("b")
+		ctxC, clientC := s.as("c")
+		a, b := s.start("a", "k"), ltGo(ctxB, s.c, "k")
+		c := ltGo(context.WithoutCancel(ctxC), s.c, "k")
+		clientC.Close()
+		synctest.Wait()
+		a.open()
+		clientB.Close()
+		b.open()
+		ltRefused(s.t, c, processlock.ErrClosed)
+		for name, want := range map[string][]time.Duration{"a": {0, 0}, "b": {0, 1, 1}, "c": {0, 1}} {
+			got := []time.Duration{}
+			for _, call := range s.of(name) {
+				got = append(got, call.Waited)
+			}
+			assert.Equal(s.t, want, got, "%s: %v", name, htKinds(s.of(name)))
+		}
+		assert.Zero(s.t, s.c.Stats().WaitDuration)
 	})
 }
 

@@ -24,10 +24,10 @@ type htCall struct {
 	processlock.Event
 }
 
-// String is what a test says of it: the key's first part, and what is not zero.
+// String is what a test says of it: the key's first part, and what took time.
 func (c htCall) String() string {
 	text := c.kind + " " + strings.Trim(c.Key.String(), `[]"`)
-	if c.Waited != 0 {
+	if c.Waited > 1 { // what took no time in a bubble is told as 1 ns
 		text += " waited=" + c.Waited.String()
 	}
 	if c.Held != 0 {

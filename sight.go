@@ -8,7 +8,8 @@ import (
 
 // sight is what one request for one key shows to those who look: hooks, the log
 // of what is slow, and an execution trace. A request that nobody looks at has
-// none. It is its request's goroutine's, but for what Client.Close reads.
+// none. It is its request's goroutine's, but for what Client.Close reads and a
+// holder that hands on writes.
 type sight struct {
 	observer *observer // this, ctx and event don't change
 	ctx      context.Context
@@ -20,7 +21,8 @@ type sight struct {
 	waited  time.Duration
 	since   int64 // when it was granted its key, or its wait was given up
 	view    view
-	lost    bool // Client.Close has taken the key from fn, and told so
+	longest *pastHold // who kept it waiting the longest; under the shard's mutex while it is in a queue
+	lost    bool      // Client.Close has taken the key from fn, and told so
 }
 
 // view is what a key looks like under its shard's mutex to a request that comes
@@ -117,7 +119,7 @@ func (t *sight) granted() {
 	}
 	e := t.event
 	if t.waiting {
-		t.waited = sinceThen(t.start, t.since)
+		t.waited = waitFrom(t.start, t.since)
 		e.Waited = t.waited
 	}
 	defer t.judge(e)
@@ -132,7 +134,7 @@ func (t *sight) refused(err *AcquireError) {
 	e := t.event
 	e.Err = err
 	if t.waiting {
-		e.Waited = sinceThen(t.start, t.since)
+		e.Waited = waitFrom(t.start, t.since)
 	}
 	defer t.judge(e)
 	tell(t.observer.hooks, failedHook, e)
@@ -162,7 +164,7 @@ func (t *sight) lose(w *claim, now int64) lostHold {
 	since := w.since.Load()
 	l := lostHold{sight: t, held: sinceThen(since, now), view: viewOut(w)}
 	if t.start != 0 {
-		l.waited = sinceThen(t.start, since)
+		l.waited = waitFrom(t.start, since)
 	}
 	return l
 }
@@ -177,3 +179,7 @@ func (l lostHold) tell() {
 }
 
 func sinceThen(from, to int64) time.Duration { return time.Duration(elapsed(from, to)) }
+
+// waitFrom is how long a wait took. One that the clock is too coarse for, or that
+// took no time in a testing/synctest bubble, was one all the same.
+func waitFrom(from, to int64) time.Duration { return max(sinceThen(from, to), 1) }

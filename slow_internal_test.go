@@ -19,8 +19,10 @@ func TestSlowHoldIsWarnedOfThoughTheGrantComesFirst(t *testing.T) {
 	tt := &sight{observer: o, ctx: context.Background(), start: 1, since: 2}
 	tt.waits()
 	tt.view.slow = []slowHold{{step: step{key: stringKey("k")}, held: 5}}
+	tt.longest = &pastHold{}
 	tt.granted()
 	assert.Equal(t, 1, strings.Count(lines.String(), "\n"), lines.String())
 	assert.Contains(t, lines.String(), "still held")
 	assert.Zero(t, tt.view, "keeps alive what others hold")
+	assert.Nil(t, tt.longest, "keeps alive what others held")
 }

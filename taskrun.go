@@ -252,6 +252,7 @@ func (s *shard) forsake(w *claim, closed bool) {
 		w.client.leave()
 		w.entry.grantNext()
 	case stateGranted:
+		w.sight.blame(w)
 		w.entry.dropHolder(w)
 		w.entry.settle()
 	}

@@ -194,6 +194,7 @@ func (s *shard) withdraw(w *claim, count *int64) {
 	if w.state.Load() == stateGranted {
 		held := s.held
 		e := w.entry
+		w.sight.blame(w)
 		e.dropHolder(w)
 		e.settle()
 		s.report(held)

@@ -56,6 +56,10 @@
 //	format=html    the page; also json and text
 //	refresh=10     seconds between refreshes of the page, up to 3600; 0: none
 //
+// Others are not looked at. The page's links and its form keep them, so that
+// the token of a proxy in front of it stays in the address: in all 4000 bytes of
+// those whose names and values can be printed.
+//
 // At most 200 keys are listed, with at most 50 holders and 50 waiters each, and
 // no further key after 2000 of both; 20 chains; and 10 keys that a waiter holds.
 // What is cut is counted.

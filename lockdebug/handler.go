@@ -2,8 +2,10 @@ package lockdebug
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -95,15 +97,23 @@ type query struct {
 	format  string
 	key     string        // part of a key's text, as shown; "" is all keys
 	refresh time.Duration // of the page; 0: it stays as it is
+
+	// Others are the parameters that are not the handler's, such as the token of
+	// a proxy in front of it: its links and its form keep them.
+	Others []parameter
 }
+
+type parameter struct{ Name, Value string }
+
+// maxOthers is how many bytes of them are kept: a page has them in every link.
+const maxOthers = 4000
 
 const (
 	defaultRefresh = 3 * time.Second
 	maxRefresh     = time.Hour
 )
 
-// parseQuery reads a request's query, or says what is wrong with it. Unknown
-// parameters are other people's and let be.
+// parseQuery reads a request's query, or says what is wrong with it.
 func parseQuery(raw string) (q query, problem string) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -123,7 +133,28 @@ func parseQuery(raw string) (q query, problem string) {
 		}
 		q.refresh = time.Duration(n) * time.Second
 	}
+	q.Others = others(values)
 	return q, ""
+}
+
+// others returns the parameters that are other people's, as far as they are
+// kept: those that are text, since a form sends nothing else unchanged.
+func others(values url.Values) (kept []parameter) {
+	room := maxOthers
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if name == "format" || name == "key" || name == "refresh" || name == "" {
+			continue
+		}
+		for _, value := range values[name] {
+			size := len(name) + len(value) + len("&=")
+			if size > room || shown(name) != name || shown(value) != value {
+				continue
+			}
+			room -= size
+			kept = append(kept, parameter{name, value})
+		}
+	}
+	return kept
 }
 
 // Seconds is the refresh as the query spells it.
@@ -133,6 +164,9 @@ func (q query) Seconds() int { return int(q.refresh / time.Second) }
 // q asks for.
 func (q query) link() string {
 	v := url.Values{}
+	for _, p := range q.Others {
+		v.Add(p.Name, p.Value)
+	}
 	if q.format != "html" {
 		v.Set("format", q.format)
 	}

@@ -107,7 +107,9 @@
 		clearTimeout(typing);
 		typing = setTimeout(goFiltered, 150);
 	});
-	filter.form.addEventListener("submit", (e) => {
+	// On the document: a hidden field may have the name of any property of the
+	// form, and hides it. The page has no other form.
+	document.addEventListener("submit", (e) => {
 		e.preventDefault();
 		clearTimeout(typing);
 		goFiltered();

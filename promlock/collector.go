@@ -165,7 +165,7 @@ func (l *Collector) values(class string) []string {
 func (l *Collector) sawAcquired(e processlock.Event) {
 	s := l.of(e.Key)
 	s.acquired.Inc()
-	if e.Waited > 0 {
+	if e.Waited > 0 { // it had to wait, if for no time
 		s.waits.Observe(e.Waited.Seconds())
 	}
 }

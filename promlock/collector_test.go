@@ -39,6 +39,34 @@ func TestCollectorCountsEverything(t *testing.T) {
 	})
 }
 
+// A wait that took no time which the clock can tell is in the histogram too, else
+// it would have fewer than waited.
+func TestCollectorCountsWaitsOfNoTime(t *testing.T) {
+	bubble(t, func(t *testing.T, s *scene) {
+		r := prometheus.NewPedanticRegistry()
+		r.MustRegister(promlock.NewCollector(s.c, nil, promlock.Buckets(0, 1)))
+		first, second := s.hold(t.Context(), "k"), s.hold(t.Context(), "k")
+		ctx, cancel := context.WithCancel(t.Context())
+		third := s.hold(ctx, "k")
+		cancel()
+		assert.ErrorIs(t, third(), context.Canceled)
+		assert.NoError(t, first())
+		assert.NoError(t, second())
+		compare(t, r, `
+# HELP processlock_waited_total Requests that had to wait.
+# TYPE processlock_waited_total counter
+processlock_waited_total{LABELS} 2
+# HELP processlock_wait_seconds How long the waits took that have ended, in whatever way.
+# TYPE processlock_wait_seconds histogram
+processlock_wait_seconds_bucket{LABELS,le="0"} 0
+processlock_wait_seconds_bucket{LABELS,le="1"} 2
+processlock_wait_seconds_bucket{LABELS,le="+Inf"} 2
+processlock_wait_seconds_sum{LABELS} 2e-09
+processlock_wait_seconds_count{LABELS} 2
+`, "", "processlock_waited_total", "processlock_wait_seconds")
+	})
+}
+
 // The gauges show what is now.
 func TestCollectorReadsGaugesAtTheScrape(t *testing.T) {
 	bubble(t, func(t *testing.T, s *scene) {

@@ -28,6 +28,7 @@ func (b Bound) Met(v float64) bool { return v == b.Limit || v > b.Limit == b.AtL
 func All(s workload.Size) []Bound {
 	const (
 		one    = "Uncontended/keys=1"
+		looked = "Hooks"
 		two    = "Disjoint/procs=2"
 		growth = "DisjointGrowth/procs=2"
 		hot    = "Hot/goroutines=128"
@@ -56,6 +57,9 @@ func All(s workload.Size) []Bound {
 		{What: `the same with []any{"invoice", 7}`, Than: "x string key", Limit: 5, Guard: 5.8, Of: ratio(ns, one, "processlock", "key=list", "processlock", "key=string")},
 		{What: "its allocations", Than: "per call", Limit: 4, Guard: 4.05, Of: value(allocs, 1, one, "processlock", "key=list")},
 		{What: "the same with a prebuilt Key", Than: "x string key", Limit: 1.1, Guard: 1.8, Of: ratio(ns, one, "processlock", "key=Key", "processlock", "key=string")},
+		{What: "string key, hooks added and removed", Than: "x without hooks (nothing, read as 1.1)", Limit: 1.1, Guard: 1.6, Of: ratio(ns, looked, workload.Unhooked, "", "processlock", "")},
+		{What: "its allocations", Than: "per call", Limit: 1, Guard: 1.05, Of: value(allocs, 1, looked, workload.Unhooked, "")},
+		{What: "its bytes", Than: "B per call", Limit: 48, Guard: 50, Of: value(bytes, 1, looked, workload.Unhooked, "")},
 		{What: "disjoint keys, two processors", Than: "x map+Mutex", Limit: 0.75, Guard: 1.7, Of: ratio(ns, two, "processlock", "", "map+Mutex", "")},
 		{What: "disjoint keys, 1e6 of them", Than: "x 2 keys (flat, read as 1.25)", Limit: 1.25, Of: ratio(ns, growth, "processlock", many, "processlock", few)},
 		{What: "hot key, 128 goroutines, context.Background", Than: "x map+Weighted", Limit: 0.9, Guard: 2.0, Of: ratio(ns, hot, "processlock", "ctx=background", "map+Weighted", "ctx=background")},

@@ -19,7 +19,7 @@ func TestWrite(t *testing.T) {
 	r := &Report{Machine: ThisMachine(), Options: o, Bounds: bound.All(size), Results: new(measure.Results)}
 	for _, w := range workload.All(size) {
 		switch family, _, _ := strings.Cut(w.Name, "/"); {
-		case w.Name == "Uncontended/keys=1", w.Name == "Hot/goroutines=2", family == "Waits", family == "Memory", family == "Pools":
+		case w.Name == "Uncontended/keys=1", w.Name == "Hooks", w.Name == "Hot/goroutines=2", family == "Waits", family == "Memory", family == "Pools":
 			r.Results.Add(measure.Run(w, o))
 			r.Workloads = append(r.Workloads, w)
 		}
@@ -35,6 +35,8 @@ func TestWrite(t *testing.T) {
 			"| processlock key=string | ours | yes | yes | yes | yes |",
 			"| map+Mutex key=string | baseline | yes | - | - | - |",
 			"| us a task | half done ms | goroutines at most | B a queued task | x ours |",
+			"| string key, hooks added and removed | at most 1.1 x without hooks (nothing, read as 1.1) |",
+			"| processlock.unhooked | ours | yes | yes | yes | yes |",
 			"| ants+WithLock | rival | yes | - | yes | yes |",
 			"![Memory of a burst of keys](memory.svg)",
 		},

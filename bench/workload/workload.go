@@ -80,6 +80,7 @@ func All(s Size) []Workload {
 		nested(),
 		several(),
 		clientLife(),
+		hooks(),
 		disjoint(),
 		[]Workload{zipf()},
 		hot(),

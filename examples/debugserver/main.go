@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func serve(ctx context.Context, addr string, customers int, stuck bool, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; choose another address with -addr, such as localhost:0 for any free port", err)
 	}
 	// TrackHolds, for the page to know since when a key is held that was free.
 	locks := processlock.New(processlock.Options{TrackHolds: true})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"path"
 	"slices"
@@ -177,6 +178,9 @@ func (discard) Write(b []byte) (int, error) { return len(b), nil }
 func (discard) WriteHeader(int)             {}
 
 func TestUsage(t *testing.T) {
+	taken, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	defer taken.Close()
 	for _, test := range []struct {
 		args []string
 		code int
@@ -187,6 +191,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"x"}, 2, "debugserver: want flags only"},
 		{[]string{"-nope"}, 2, "flag provided but not defined"},
 		{[]string{"-addr", "nowhere.invalid:1"}, 1, "debugserver: listen tcp"},
+		{[]string{"-addr", taken.Addr().String()}, 1, "; choose another address with -addr"},
 	} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, test.code, run(t.Context(), test.args, &stdout, &stderr), test.args)

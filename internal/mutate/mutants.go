@@ -144,6 +144,13 @@ var mutants = []mutant{
 	{file: "slow.go", name: "judge no hold that waits for a slot", old: "st != stateTaken && !w.noted {", new: "st != stateTaken {"},
 	{file: "slow.go", name: "take a wait for a slot for one for a key", old: "w.noted { // it has waited", new: "false { // it has waited"},
 	{file: "slow.go", name: "be just in time and slow", old: "held >= limit", new: "held > limit"},
+	{file: "slow.go", name: "blame who was there last", old: "t.longest == nil || p.kept(t.start) > t.longest.kept(t.start)", new: "true"},
+	{file: "slow.go", name: "count what a hold took before the wait", old: "max(p.since, start)", new: "p.since"},
+	{file: "slow.go", name: "name who gives way twice", old: "\t\tt.compareHolder(w.entry)\n", new: ""},
+	{file: "grant.go", name: "blame nobody", old: "\t\t\tt.blame(w)\n", new: ""},
+	{file: "client.go", name: "blame nobody whose client is closed", old: "\t\t\t\tw.sight.blame(w)\n", new: ""},
+	{file: "wait.go", name: "blame nobody who waits for a slot", old: "\t\tw.sight.blame(w)\n", new: ""},
+	{file: "taskrun.go", name: "blame no task that is dropped", old: "\t\tw.sight.blame(w)\n", new: ""},
 	{file: "queue.go", name: "keep a warning for the next holder", old: "\tw.sight, w.slow = nil, false\n", new: "\tw.sight = nil\n"},
 	{file: "queue.go", name: "keep who looked", old: "\tw.sight, w.slow = nil, false\n", new: "\tw.slow = false\n"},
 

@@ -199,12 +199,8 @@ func (p *tab) requireQuiet() {
 
 // picture keeps a screenshot as an artifact: in LOCKDEBUG_ARTIFACTS if that is
 // set, else where go test -artifacts keeps them.
-func (p *tab) picture(name string, full bool) {
+func (p *tab) picture(name string, full bool) (png []byte) {
 	p.t.Helper()
-	dir := os.Getenv("LOCKDEBUG_ARTIFACTS")
-	if dir == "" {
-		dir = p.t.ArtifactDir()
-	}
 	take := chromedp.CaptureScreenshot()
 	if full {
 		take = chromedp.FullScreenshot(100)
@@ -212,6 +208,17 @@ func (p *tab) picture(name string, full bool) {
 	png, err := chromedp.Run(p, take)
 	require.NoError(p.t, err)
 	require.NotEmpty(p.t, png)
+	p.keep(name, png)
+	return png
+}
+
+// keep keeps a file beside the pictures.
+func (p *tab) keep(name string, content []byte) {
+	p.t.Helper()
+	dir := os.Getenv("LOCKDEBUG_ARTIFACTS")
+	if dir == "" {
+		dir = p.t.ArtifactDir()
+	}
 	require.NoError(p.t, os.MkdirAll(dir, 0o755))
-	require.NoError(p.t, os.WriteFile(filepath.Join(dir, name), png, 0o644))
+	require.NoError(p.t, os.WriteFile(filepath.Join(dir, name), content, 0o644))
 }

@@ -28,6 +28,8 @@ type live struct {
 	looks atomic.Int64 // requests for the page
 	down  atomic.Bool  // the page answers 503
 	login atomic.Bool  // it answers with another page
+	hangs atomic.Bool  // it does not answer
+	left  atomic.Int64 // requests that their sender gave up then
 }
 
 // hostile are keys that try to be more than text.
@@ -53,6 +55,11 @@ func serve(t *testing.T) *live {
 		l.looks.Add(1)
 		if l.down.Load() {
 			http.Error(w, "down", http.StatusServiceUnavailable)
+			return
+		}
+		if l.hangs.Load() {
+			<-r.Context().Done()
+			l.left.Add(1)
 			return
 		}
 		if l.login.Load() {

@@ -2,9 +2,11 @@ package e2e_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -160,8 +162,25 @@ const contrast = `(() => {
 	return weak;
 })()`
 
+// texts are all that the page shows to be read, but for what is folded.
+const texts = `(() => {
+	const shown = [], all = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	while (all.nextNode()) {
+		const e = all.currentNode.parentElement, text = all.currentNode.data.replace(/\s+/g, " ").trim();
+		if (text && e.getClientRects().length && !e.closest("title, script")) shown.push(text);
+	}
+	return shown;
+})()`
+
+// caption is what screenshot.txt has of a picture: which one it is, and the texts
+// of the page that it was taken of.
+func caption(png []byte, texts []string) string {
+	return fmt.Sprintf("sha256 %x\n%s\n", sha256.Sum256(png), strings.Join(texts, "\n"))
+}
+
 // The pictures of a scene: a wide window, a phone, and both by night. The
-// README's is a copy of screenshot.png.
+// README's is a copy of screenshot.png, of which screenshot.txt says what it
+// shows, so that it is known when the page has changed since.
 func TestPictures(t *testing.T) {
 	s := served(t, stage(t, "/debug/locks"))
 	browser := launch(t)
@@ -184,7 +203,17 @@ func TestPictures(t *testing.T) {
 			require.Equal(t, view.scheme == "dark", eval[bool](p, `getComputedStyle(document.body).backgroundColor.match(/\d+/g)[0] < 128`))
 			require.LessOrEqual(t, eval[int64](p, `document.documentElement.scrollWidth`), view.width, "the page can be scrolled sideways")
 			require.Empty(t, eval[[]string](p, contrast))
-			p.picture(view.name+".png", view.name != "screenshot")
+			png := p.picture(view.name+".png", view.name != "screenshot")
+			if view.name == "screenshot" {
+				now := eval[[]string](p, texts)
+				p.keep("screenshot.txt", []byte(caption(png, now)))
+				png, err := os.ReadFile("../screenshot.png")
+				require.NoError(t, err)
+				was, err := os.ReadFile("../screenshot.txt")
+				require.NoError(t, err)
+				require.Equal(t, string(was), caption(png, now), "the README's picture is of another page: take it anew, with "+
+					"LOCKDEBUG_ARTIFACTS=/some/folder go test -run TestPictures, and copy screenshot.png and screenshot.txt from there to lockdebug")
+			}
 			p.requireQuiet()
 		})
 	}

@@ -15,7 +15,8 @@ import (
 const rows = `document.querySelectorAll("tbody tr").length`
 
 // The page refreshes itself, without loading anew, and what a reader has done
-// to it stays: the filter and its caret, scroll, focus, and what is unfolded.
+// to it stays: the filter and its caret, scroll, focus, selection, and what is
+// unfolded.
 func TestRefreshKeepsTheReadersPlace(t *testing.T) {
 	l := serve(t)
 	l.crowd(60)
@@ -38,6 +39,21 @@ func TestRefreshKeepsTheReadersPlace(t *testing.T) {
 		require.Equal(t, y, eval[float64](p, `scrollY`))
 		require.True(t, eval[bool](p, `unfolded.isConnected && unfolded.open`))
 		require.True(t, eval[bool](p, `document.activeElement === unfolded.querySelector("summary")`))
+	})
+
+	t.Run("selection", func(t *testing.T) {
+		p.t = t
+		require.Equal(t, `"order",2`, eval[string](p, `(() => {
+			const row = [...document.querySelectorAll("tbody tr")].find((r) => r.querySelector(".key").textContent === '["order",2]');
+			window.age = row.querySelector(".waiters .age").firstChild;
+			window.aged = age.data;
+			const text = row.querySelector(".key").firstChild;
+			getSelection().setBaseAndExtent(text, 1, text, text.length - 1);
+			return getSelection().toString();
+		})()`))
+		p.refreshes(2)
+		require.Equal(t, `"order",2`, eval[string](p, `getSelection().toString()`))
+		require.True(t, eval[bool](p, `age.isConnected && age.data !== aged`), "the row has changed meanwhile")
 	})
 
 	t.Run("news come in", func(t *testing.T) {
@@ -83,6 +99,9 @@ func TestRefreshKeepsTheReadersPlace(t *testing.T) {
 		p.until(`document.querySelector("#toggle").textContent === "Resume"`)
 		looks := l.looks.Load()
 		p.run(chromedp.Sleep(2500 * time.Millisecond)) // a refresh would be due twice
+		require.LessOrEqual(t, l.looks.Load(), looks+1, "but for one that the click has ended, of which the server may learn late")
+		looks = l.looks.Load()
+		p.run(chromedp.Sleep(3500 * time.Millisecond)) // and three times
 		require.Equal(t, looks, l.looks.Load())
 		require.Equal(t, 11, eval[int](p, rows))
 		p.run(chromedp.Click(chromedp.CSS("#again")))
@@ -119,6 +138,63 @@ func TestServerThatIsDown(t *testing.T) {
 	l.login.Store(false)
 	p.until(`document.querySelector("#trouble").textContent === ""`)
 	p.refreshes(1)
+}
+
+// A server that doesn't answer at all is given up after a while, and said so; then
+// the page goes on by itself.
+func TestServerThatHangs(t *testing.T) {
+	l := serve(t)
+	l.crowd(4)
+	browser := launch(t)
+	p := open(t, browser, l.page(""))
+	p.visit(l.page("?refresh=1"))
+	p.refreshes(1)
+	began := time.Now()
+	l.hangs.Store(true)
+	p.until(`document.querySelector("#trouble").textContent === "This is not up to date: the server takes too long."`)
+	require.GreaterOrEqual(t, time.Since(began), 14*time.Second, "a busy server is given 15 s")
+	require.Equal(t, 4, eval[int](p, rows))
+	for l.left.Load() == 0 {
+		p.run(chromedp.Sleep(20 * time.Millisecond)) // polls what it waits for
+	}
+	l.hangs.Store(false)
+	p.until(`document.querySelector("#trouble").textContent === ""`)
+	p.refreshes(1)
+	p.requireQuiet()
+}
+
+// What a proxy in front of the page has put into its address is still there when
+// the reader has clicked and filtered, with and without script, though it has the
+// names of what a form is made of.
+func TestParametersOfOthers(t *testing.T) {
+	const others = "?token=a%26b&addEventListener=1&submit=2&action=3&elements=4&id=5&refresh=0"
+	for _, script := range []bool{true, false} {
+		t.Run(fmt.Sprintf("script=%t", script), func(t *testing.T) {
+			l := serve(t)
+			l.crowd(20)
+			browser := launch(t)
+			p := open(t, browser, l.page(""))
+			call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !script})
+			p.visit(l.page(others))
+			require.Equal(t, script, eval[bool](p, `document.documentElement.classList.contains("scripted")`))
+			kept := func() {
+				t.Helper()
+				require.Equal(t, []string{"a&b", "1", "2", "3", "4", "5"}, eval[[]string](p,
+					`["token", "addEventListener", "submit", "action", "elements", "id"].map((name) => new URLSearchParams(location.search).get(name))`))
+			}
+			p.run(chromedp.Click(chromedp.CSS("#toggle")))
+			p.until(`document.readyState === "complete" && document.querySelector("#toggle")?.textContent === "Pause"`)
+			kept()
+			p.run(chromedp.Click(chromedp.CSS("#toggle")))
+			p.until(`document.readyState === "complete" && document.querySelector("#toggle")?.textContent === "Resume"`)
+			kept()
+			p.run(chromedp.SendKeys(chromedp.CSS("#filter"), "order\",1"+kb.Enter))
+			p.until(`document.readyState === "complete" && ` + rows + ` === 11`) // 1, 10 to 19
+			kept()
+			require.Equal(t, "0", eval[string](p, `new URLSearchParams(location.search).get("refresh")`))
+			p.requireQuiet()
+		})
+	}
 }
 
 // A page that is out of sight asks for nothing, and is brought up to date as soon

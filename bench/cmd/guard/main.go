@@ -22,6 +22,7 @@ import (
 // its bounds name.
 var guarded = map[string][]string{
 	"Uncontended/keys=1":            {"processlock", "processlock.method", "processlock.client", "map+Mutex"},
+	"Hooks":                         {"processlock", workload.Unhooked},
 	"Disjoint/procs=2":              {"processlock", "map+Mutex"},
 	"Hot/goroutines=128":            {"processlock", "map+Weighted"},
 	"Waits/goroutines=16/hold=20µs": {"processlock", "ideal queue"},
