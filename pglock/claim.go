@@ -140,6 +140,30 @@ func (c *claim) settle(err error) {
 	}
 }
 
+// refuse ends the wait of r, whose lineage is not empty, with err, wherever it
+// is. What it returns is to be called without the mutex, under which it is called
+// itself.
+func (r *request) refuse(err error) (end func()) {
+	e := r.e
+	claims := slices.Clone(e.claims)
+	for _, w := range e.waits {
+		if w.claim != nil {
+			claims = append(claims, w.claim)
+		}
+	}
+	i := slices.IndexFunc(claims, func(c *claim) bool { return c.r == r && !c.settled })
+	if i < 0 { // it is in the core's queue, or on its way from there
+		r.victim = err
+		delete(e.nested, r)
+		return func() { r.end(err) }
+	}
+	c := claims[i]
+	e.claims = slices.DeleteFunc(e.claims, func(o *claim) bool { return o == c })
+	c.settle(err)
+	e.progress()
+	return func() {}
+}
+
 // refuse ends the claims that a closed Locker does not serve. Called under mu.
 func (e *entry) refuse() {
 	for _, w := range e.waits {

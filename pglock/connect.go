@@ -35,7 +35,7 @@ func (s *session) connect() (final bool, err error) {
 	if err := s.prepare(); err != nil {
 		s.discard()
 		p, refused := errors.AsType[*pgconn.PgError](err)
-		refused = refused && !fatal(p) || errors.Is(err, ErrStandby) || errors.Is(err, ErrPooler)
+		refused = refused && !fatal(p) || errors.Is(err, ErrStandby) || errors.Is(err, ErrPooler) || errors.Is(err, errPoolFull)
 		return refused, err
 	}
 	return false, nil
@@ -78,6 +78,7 @@ func (s *session) dial(before func(context.Context, *pgx.ConnConfig) error) (*pg
 		}); ok {
 			_ = k.SetKeepAliveConfig(s.l.keepAlive()) // a socket without is still watched by pings
 		}
+		setUserTimeout(raw, s.l.userTimeout())
 		s.raw.Store(&raw)
 		return raw, nil
 	}
@@ -90,11 +91,19 @@ func (l *Locker) keepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: idle, Interval: max(time.Second, idle/2), Count: 2}
 }
 
+// userTimeout is how long either end waits for an acknowledgement.
+func (l *Locker) userTimeout() time.Duration { return max(l.opts.Probe, time.Second) }
+
 // prepare refuses servers whose locks are worth nothing, and settles what would
 // end an idle session, or keep the locks of a client that is gone.
 func (s *session) prepare() error {
 	replies, err := s.roundTrip(s.l.bound(), "select pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery()")
 	if err != nil {
+		s.l.mu.Lock()
+		defer s.l.mu.Unlock()
+		if s.l.pooled && timedOut(err) { // a pooler accepts whom it has no session for
+			return errPoolFull
+		}
 		return err
 	}
 	if replies[0].err != nil {
@@ -133,7 +142,7 @@ func (s *session) prepare() error {
 		return err
 	}
 	if err := s.prepareTx(); err != nil {
-		return err
+		return late(err, s.l.bound())
 	}
 	return pc.Conn().SetDeadline(time.Time{})
 }
@@ -144,7 +153,7 @@ func (s *session) settings() string {
 	seconds := func(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
 	values := "('idle_session_timeout', '0'), ('idle_in_transaction_session_timeout', '0'), ('transaction_timeout', '0'), " +
 		"('tcp_keepalives_idle', '" + seconds(k.Idle) + "'), ('tcp_keepalives_interval', '" + seconds(k.Interval) + "'), " +
-		"('tcp_keepalives_count', '" + strconv.Itoa(k.Count) + "'), ('tcp_user_timeout', '" + millis(max(s.l.opts.Probe, time.Second)) + "')"
+		"('tcp_keepalives_count', '" + strconv.Itoa(k.Count) + "'), ('tcp_user_timeout', '" + millis(s.l.userTimeout()) + "')"
 	if s.kind != kindOwn {
 		values += ", ('statement_timeout', '0')"
 	}

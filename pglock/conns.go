@@ -1,6 +1,8 @@
 package pglock
 
 import (
+	"time"
+
 	"github.com/dbx-tools/processlock"
 )
 
@@ -16,8 +18,15 @@ func (l *Locker) hubSession() *session {
 	return l.hub
 }
 
+// fullFor is how long after a refusal no further session is tried.
+const fullFor = 5 * time.Second
+
+// full reports whether the server, or a pooler, has lately had no room for
+// another session. Called under mu.
+func (l *Locker) full() bool { return !l.fullUntil.IsZero() && time.Now().Before(l.fullUntil) }
+
 // take returns a session of the given kind that holds nothing, or nil if all are
-// in use and force is not set. Called under mu.
+// in use, or no more are to be had, and force is not set. Called under mu.
 func (l *Locker) take(kind sessionKind, force bool) *session {
 	other := -1
 	for i := len(l.idle) - 1; i >= 0; i-- {
@@ -27,7 +36,7 @@ func (l *Locker) take(kind sessionKind, force bool) *session {
 		}
 		other = i
 	}
-	if l.open >= int(l.opts.MaxConns)-1 && !force {
+	if !force && (l.open >= int(l.opts.MaxConns)-1 || l.full()) {
 		if other < 0 {
 			return nil
 		}
@@ -41,7 +50,9 @@ func (l *Locker) take(kind sessionKind, force bool) *session {
 }
 
 // spare reports whether there is a session to wait on. Called under mu.
-func (l *Locker) spare() bool { return len(l.idle) > 0 || l.open < int(l.opts.MaxConns)-1 }
+func (l *Locker) spare() bool {
+	return len(l.idle) > 0 || l.open < int(l.opts.MaxConns)-1 && !l.full()
+}
 
 // putBack keeps s, which holds nothing, for another key. Called under mu.
 func (l *Locker) putBack(s *session) {

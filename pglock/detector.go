@@ -275,7 +275,7 @@ func (d *detector) refuse(way []hop) {
 		l.mu.Unlock()
 		return
 	}
-	err := &processlock.DeadlockError{}
+	err := &deadlockError{&processlock.DeadlockError{}, make(map[processlock.Key]int64)}
 	for _, h := range way {
 		w := processlock.Wait{Key: processlock.MustKey(localKey(h.held.id)), Mode: h.held.mode, Client: "backend/" + strconv.FormatInt(h.owner, 10)}
 		if own := r.holding(h.held.id); own != nil {
@@ -285,24 +285,9 @@ func (d *detector) refuse(way []hop) {
 			w.Key = r.key
 		}
 		err.Cycle = append(err.Cycle, w)
+		err.ids[w.Key] = h.held.id
 	}
-	claims := slices.Clone(e.claims)
-	for _, w := range e.waits {
-		if w.claim != nil {
-			claims = append(claims, w.claim)
-		}
-	}
-	i := slices.IndexFunc(claims, func(c *claim) bool { return c.r == r && !c.settled })
-	if i >= 0 {
-		c := claims[i]
-		e.claims = slices.DeleteFunc(e.claims, func(o *claim) bool { return o == c })
-		c.settle(err)
-		e.progress()
-	} else {
-		r.victim = err
-	}
+	end := r.refuse(err)
 	l.mu.Unlock()
-	if i < 0 {
-		r.end(err)
-	}
+	end()
 }

@@ -61,7 +61,10 @@
 // except by pgx for fn's own.
 //
 // A key that is busy while no connection is left to wait on is polled for, as
-// with Poll. A call that holds something already never waits for a connection.
+// with Poll; so it is while the server, or a pooler, has no room for another
+// connection. A call that holds something already never waits for a connection,
+// and is refused where it needs one to wait on and there is no room: a deadlock
+// that it is on would not be found.
 //
 // # Loss
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dbx-tools/processlock"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -30,6 +31,7 @@ var (
 	errRevoked  = errors.New("pglock: the client that worked on the session was closed")
 	errBusy     = errors.New("pglock: the connection was closed, or rows on it were left open")
 	errConnLost = errors.New("pglock: the session ended")
+	errPoolFull = errors.New("pglock: the pooler in between gives no further session; raise the size of its pool (PgBouncer: default_pool_size): it takes as many as Options.MaxConns, two to begin with, and one for each WithConn and WithTx at work")
 )
 
 // SQLSTATEs that decide something.
@@ -48,6 +50,20 @@ func sqlState(err error) string {
 	return ""
 }
 
+// noSession reports whether err says that there is no room for one more session.
+func noSession(err error) bool {
+	return sqlState(err) == stateTooManyConn || errors.Is(err, errPoolFull)
+}
+
+// late adds to the error of a deadline, which says no more than that a read
+// failed, what to do about it.
+func late(err error, within time.Duration) error {
+	if !timedOut(err) {
+		return err
+	}
+	return fmt.Errorf("pglock: no answer within %v; if the server is well, but far away or busy, raise Options.Probe, half of which is for an answer, and Options.Release: %w", within, err)
+}
+
 // explain adds to an error of the server what to do about it.
 func explain(err error) error {
 	switch sqlState(err) {
@@ -62,7 +78,7 @@ func explain(err error) error {
 // refusal is what a call returns whose fn did not run. The id is how the server,
 // and who looks there, knows the key.
 func refusal(key processlock.Key, id int64, err error) error {
-	if _, ok := err.(*processlock.DeadlockError); !ok { // names what it is about itself
+	if _, ok := err.(*deadlockError); !ok { // names what it is about itself
 		err = &idError{explain(err), id}
 	}
 	return &processlock.AcquireError{Key: key, Err: err}
@@ -81,19 +97,25 @@ func (e *idError) Error() string {
 func (e *idError) Unwrap() error { return e.err }
 
 // lostError joins fn's error with [processlock.ErrLost] on one line.
-type lostError struct{ err error }
+type lostError struct {
+	err error
+	key processlock.Key
+	id  int64
+}
 
 func (e *lostError) Error() string {
-	return processlock.ErrLost.Error() + ": " + strings.ReplaceAll(e.err.Error(), "\n", "; ")
+	return processlock.ErrLost.Error() + " (" + e.key.String() + ", advisory lock " + strconv.FormatInt(e.id, 10) + "): " +
+		strings.ReplaceAll(e.err.Error(), "\n", "; ")
 }
 func (e *lostError) Unwrap() []error { return []error{e.err, processlock.ErrLost} }
 
-// lost is what a call returns whose lock was gone before fn returned err.
-func lost(err error) error {
+// withLoss is what a call returns whose lock h was gone before fn returned err:
+// where that is nil, ErrLost itself, as of every Locker.
+func (h *hold) withLoss(err error) error {
 	if err == nil {
 		return processlock.ErrLost
 	}
-	return &lostError{err}
+	return &lostError{err, h.key, h.ref.id}
 }
 
 // asker answers, by the rules of the core, whether a context is done.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -132,19 +133,54 @@ func TestMaxConnectionsIsReached(t *testing.T) {
 	require.NoError(t, taken[0].Close(t.Context()))
 	b.eventually(func() bool { return l.WithLock(t.Context(), "k", nop) == nil }, "there is room again")
 
-	// What waits for others needs no connection: it asks through the hub.
-	taken = append(taken, fill()...)
-	require.NoError(t, b.db.Server.Exec(t.Context(), "select 1"))
-	b.exec(taken[1], "select pg_advisory_lock($1)", idOf("busy"))
+	// Who waits for others needs no connection: he asks through the hub.
+	taken = append(taken[1:], fill()...)
+	b.take(taken[0], "busy")
+	refusals := func() int { return strings.Count(b.db.Server.Log(), "remaining connection slots") }
+	before := refusals()
 	waits := b.start(t.Context(), l, "busy")
-	b.exec(taken[1], "select pg_advisory_unlock($1)", idOf("busy"))
-	if err := waits.let().returns(); err != nil {
-		e := b.refused(err)
-		assert.ErrorContains(t, e, "max_connections")
+	b.eventually(func() bool { waits.pending(); return refusals() > before }, "no session to wait on is asked for")
+	b.unlock(taken[0], "busy")
+	waits.runs().ok()
+
+	// Nor does he fail beside one who needs it, to be found on a deadlock or to
+	// work on, and once there is room he has one.
+	b.take(taken[0], "busy")
+	waits = b.start(t.Context(), l, "busy")
+	outer := b.hold(l, "outer")
+	for _, lock := range ways {
+		err := b.bounded(func() error { return lock(l, outer.ctx, "busy", nop) })
+		assert.ErrorContains(t, b.refused(err), "max_connections")
 	}
+	assert.ErrorContains(t, b.refused(l.WithConn(t.Context(), "free", connNop)), "max_connections")
+	require.NoError(t, l.WithLock(outer.ctx, "free", nop))
+	waits.pending()
+	require.NoError(t, taken[1].Close(t.Context()))
+	waits.queued(1)
+	b.unlock(taken[0], "busy")
+	waits.runs().ok()
+	outer.ok()
 	for _, conn := range taken {
 		_ = conn.Close(t.Context())
 	}
+}
+
+// Shared holders whose time is up hold on through the hub, which can't ask for
+// those who come next, and there is no session that can. They come in when the
+// others have gone.
+func TestSharedTurnsWithoutASession(t *testing.T) {
+	b := ownBed(t, pgtest.Settings{"max_connections": "8", "superuser_reserved_connections": "3", "max_wal_senders": "0"})
+	require.NoError(t, b.db.Server.Exec(t.Context(), "create role app login connection limit 1"))
+	l := b.lockerAs("app", pglock.Options{Handoff: pglock.Handoff{For: time.Nanosecond}})
+	first := b.hold(l, "k", processlock.Shared)
+	second := b.start(t.Context(), l, "k", processlock.Shared)
+	b.eventually(func() bool { return strings.Contains(b.db.Server.Log(), "too many connections for role") }, "no session is asked for")
+	for range 20 { // time enough to poll
+		assert.ErrorContains(t, b.refused(l.WithConn(t.Context(), "own", connNop)), "max_connections")
+		second.pending()
+	}
+	first.ok()
+	second.runs().ok()
 }
 
 func TestManyKeysOnTwoConnections(t *testing.T) {
@@ -188,4 +224,32 @@ func TestThousandWaitersUseOneConnection(t *testing.T) {
 	wg.Wait()
 	t.Logf("1000 turns in %v", time.Since(begin))
 	assert.Len(t, order, 1000)
+}
+
+// Who works on a session of his own, inside another fn, has it, and keeps nobody
+// beside him from going without.
+func TestNestedSessionBesideOneThatHasNone(t *testing.T) {
+	b := ownBed(t, pgtest.Settings{"max_connections": "8", "superuser_reserved_connections": "3", "max_wal_senders": "0"})
+	require.NoError(t, b.db.Server.Exec(t.Context(), "create role app login connection limit 2"))
+	l := b.lockerAs("app", pglock.Options{})
+	outer, other := b.hold(l, "outer"), b.session()
+	b.take(other, "k")
+	own := b.startWith(outer.ctx, "k", func(ctx context.Context, fn func(context.Context) error) error {
+		return l.WithConn(ctx, "k", func(ctx context.Context, _ *pgx.Conn) error { return fn(ctx) }, processlock.Shared)
+	}).queued(1)
+	refusals := func() int { return strings.Count(b.db.Server.Log(), "too many connections for role") }
+	beside := b.start(t.Context(), l, "k", processlock.Shared)
+	b.eventually(func() bool { beside.pending(); return refusals() > 0 }, "no session is asked for")
+	begin, before := time.Now(), refusals()
+	const tries = 50 // time enough to ask again
+	for range tries {
+		assert.ErrorContains(t, b.refused(l.WithConn(t.Context(), "free", connNop)), "max_connections")
+	}
+	often := int(time.Since(begin)/time.Second) + 2
+	assert.LessOrEqual(t, refusals()-before-tries, often, "sessions are asked for without a pause")
+	own.pending()
+	b.unlock(other, "k")
+	own.runs().ok()
+	beside.runs().ok()
+	outer.ok()
 }

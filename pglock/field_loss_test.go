@@ -3,7 +3,6 @@ package pglock_test
 import (
 	"context"
 	"errors"
-	"strconv"
 	"testing"
 	"time"
 
@@ -187,16 +186,16 @@ func TestField_P12_BlackHole(t *testing.T) {
 // is pulled holds a lock for two hours.
 func TestField_P12_KeepAlivesAreSet(t *testing.T) {
 	b := newBed(t)
-	l := b.locker(pglock.Options{})
-	require.NoError(t, l.WithConn(t.Context(), "k", func(ctx context.Context, conn *pgx.Conn) error {
-		for name, most := range map[string]int{"tcp_keepalives_idle": 60, "tcp_keepalives_interval": 30} {
-			var text string
-			require.NoError(t, conn.QueryRow(ctx, "select setting from pg_settings where name = $1", name).Scan(&text))
-			value, err := strconv.Atoi(text)
-			require.NoError(t, err)
-			assert.Positive(t, value, name)
-			assert.LessOrEqual(t, value, most, name)
-		}
-		return nil
-	}))
+	for probe, want := range map[time.Duration][]int{5 * time.Second: {2, 1, 2, 5000}, 20 * time.Second: {8, 4, 2, 20000}} {
+		l := b.locker(pglock.Options{Probe: probe})
+		require.NoError(t, l.WithConn(t.Context(), "k", func(ctx context.Context, conn *pgx.Conn) error {
+			var set []int
+			for _, name := range []string{"tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout"} {
+				set = append(set, ask[int](b, conn, "select setting::int from pg_settings where name = $1", name))
+			}
+			assert.Equal(t, want, set)
+			assert.LessOrEqual(t, time.Duration(set[0]+set[1]*set[2])*time.Second, probe)
+			return nil
+		}))
+	}
 }

@@ -65,6 +65,34 @@ func TestField_P7_SessionPoolingIsNot(t *testing.T) {
 	}
 }
 
+// A pooler accepts whom it has no session for, and lets him wait.
+func TestFullPoolIsToldAsOne(t *testing.T) {
+	b := newBed(t)
+	for name, lock := range ways {
+		l := b.lockerAt(b.poolerOf("session", 1).Addr(), pglock.Options{Probe: time.Second})
+		assert.ErrorContains(t, b.refused(lock(l, t.Context(), "k", nop)), "default_pool_size", name)
+	}
+	p := b.poolerOf("session", 2)
+	l := b.lockerAt(p.Addr(), pglock.Options{Probe: 2 * time.Second})
+	require.NoError(t, l.WithLock(t.Context(), "k", nop))
+	held := b.startWith(t.Context(), "own", func(ctx context.Context, fn func(context.Context) error) error {
+		return ways["WithConn"](l, ctx, "own", fn)
+	}).runs()
+	assert.ErrorContains(t, b.refused(l.WithConn(t.Context(), "other", connNop)), "default_pool_size")
+
+	// Who waits for others goes on without a session of his own.
+	other := b.session()
+	b.take(other, "busy")
+	waits := b.start(t.Context(), l, "busy")
+	outer := b.hold(l, "outer")
+	assert.ErrorContains(t, b.refused(l.WithLock(outer.ctx, "busy", nop)), "default_pool_size")
+	outer.ok()
+	waits.pending()
+	b.unlock(other, "busy")
+	waits.runs().ok()
+	held.ok()
+}
+
 // A lock of a transaction is where the transaction is, and goes with it.
 func TestLockTxGoesThroughTransactionPooling(t *testing.T) {
 	b := newBed(t)
@@ -92,6 +120,15 @@ func TestStandbyIsRefusedUntilItIsPromoted(t *testing.T) {
 		e := b.refused(lock(l, t.Context(), "k", nop), pglock.ErrStandby)
 		assert.ErrorContains(t, e, "primary", name)
 	}
+	conn, err := pgx.Connect(t.Context(), b.db.DSNAt(standby.Addr()))
+	require.NoError(t, err)
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	for _, opts := range [][]processlock.Option{nil, {processlock.IfAvailable}, {processlock.MaxWait(time.Second)}} {
+		b.refused(b.locker(pglock.Options{}).LockTx(t.Context(), tx, "k", opts...), pglock.ErrStandby)
+	}
+	require.NoError(t, tx.Rollback(t.Context()), "it has not failed")
+	require.NoError(t, conn.Close(t.Context()))
 	l := b.lockerAt(standby.Addr(), pglock.Options{})
 	b.refused(l.WithLock(t.Context(), "k", nop), pglock.ErrStandby)
 	require.NoError(t, standby.Promote(t.Context()))

@@ -76,10 +76,18 @@ func TestField_P2_SessionOfAFailedUnlockIsNotUsedAgain(t *testing.T) {
 			assert.Less(t, time.Since(begin), patience/2, "Release bounds it")
 			p.Heal()
 			b.eventually(func() bool { return len(b.held("k")) == 0 }, "the lock of a session in doubt stays")
-			require.NoError(t, lock(l, t.Context(), "k", func(context.Context) error {
-				assert.NotEqual(t, pids, b.held("k"), "the session in doubt is used again")
-				return nil
-			}))
+			// A machine that is too busy for an answer within this short a Release
+			// loses the lock again.
+			b.eventually(func() bool {
+				err := lock(l, t.Context(), "k", func(context.Context) error {
+					assert.NotEqual(t, pids, b.held("k"), "the session in doubt is used again")
+					return nil
+				})
+				if !errors.Is(err, processlock.ErrLost) {
+					require.NoError(t, err)
+				}
+				return err == nil
+			}, "the Locker does not recover")
 		})
 	}
 }

@@ -69,8 +69,9 @@ func (s *session) standInFor(batch []*op) bool {
 // resume does what is left of a batch whose answer has come in part, or not yet.
 func (s *session) resume(batch []*op, answers []reply) {
 	conn := s.conn.PgConn().Conn()
-	conn.SetDeadline(time.Now().Add(s.within(batch)))
-	err := s.receive(&answers[0])
+	within := s.within(batch)
+	conn.SetDeadline(time.Now().Add(within))
+	err := late(s.receive(&answers[0]), within)
 	conn.SetDeadline(time.Time{})
 	if s.answer(batch, answers, err) == nil {
 		s.work(false)

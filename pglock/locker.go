@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/dbx-tools/processlock"
 	"github.com/jackc/pgx/v5"
@@ -26,16 +27,17 @@ type Locker struct {
 
 	namespace string // its text as a part of keys
 
-	mu       sync.Mutex
-	entries  map[int64]*entry
-	hub      *session
-	idle     []*session         // waiting sessions and lent ones, each clean
-	open     int                // sessions but the hub, idle or not
-	keys     int                // locks that are held on the server, or asked for
-	crowd    []*entry           // that wait for keys to fall below MaxKeys, in order
-	starving map[*wait]struct{} // likewise, those of WithConn's
-	poor     map[*wait]struct{} // that poll since there is no session to wait on
-	direct   bool               // a session pooler, if any, was told from a transaction pooler
+	mu        sync.Mutex
+	entries   map[int64]*entry
+	hub       *session
+	idle      []*session         // waiting sessions and lent ones, each clean
+	open      int                // sessions but the hub, idle or not
+	keys      int                // locks that are held on the server, or asked for
+	crowd     []*entry           // that wait for keys to fall below MaxKeys, in order
+	starving  map[*wait]struct{} // likewise, those of WithConn's
+	poor      map[*wait]struct{} // that poll since there is no session to wait on
+	pooled    bool               // there is a pooler, which was told from one in transaction mode
+	fullUntil time.Time          // see full
 
 	// inline is set while a caller who is about to wait holds mu: the first
 	// session that has to be run then is his to run.

@@ -114,7 +114,8 @@ func (t txLock) take(ctx context.Context, r *request, c *call) error {
 	case c.req.IfAvailable:
 		return processlock.ErrUnavailable
 	case own != nil:
-		return &processlock.DeadlockError{Cycle: []processlock.Wait{own.wait()}}
+		cycle := []processlock.Wait{own.wait()}
+		return &deadlockError{&processlock.DeadlockError{Cycle: cycle}, map[processlock.Key]int64{own.key: own.ref.id}}
 	case c.deadline.IsZero():
 		err = t.run(ctx, "select "+t.call("pg_advisory_xact_lock"))
 		return asDeadlock(err)

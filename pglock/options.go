@@ -19,7 +19,8 @@ type Options struct {
 	// waiting, the rest to wait on, one for each key that another process holds
 	// (more such keys are polled for on the first). Calls that hold something
 	// already may open more, and each [Locker.WithConn] and [Locker.WithTx] has a
-	// session of its own, so that no call ever waits for a connection. Not more
+	// session of its own, so that no call ever waits for a connection. Those that
+	// can't do without are refused where the server has no room for one. Not more
 	// than MaxConns are kept. 0 means 4; less than 2 panics.
 	MaxConns int32
 
@@ -44,7 +45,9 @@ type Options struct {
 
 	// Probe bounds how long it takes to notice that the session which holds the
 	// lock is gone: fn's context ends within it, with cause
-	// [processlock.ErrLost]. 0 means 5 s; less than 10 ms panics.
+	// [processlock.ErrLost]. An answer of the server may take less than half of it,
+	// so two round trips are too short a Probe: every call fails, and says so. 0
+	// means 5 s; less than 10 ms panics.
 	Probe time.Duration
 
 	// Release bounds a release, which goes on when the caller's context is done.

@@ -39,7 +39,7 @@ func TestPollingBesideACrowdGetsATurn(t *testing.T) {
 	b := newBed(t)
 	stop := b.crowd(b.locker(pglock.Options{Wait: pglock.Poll}), "k")
 	l := b.locker(pglock.Options{Wait: pglock.Poll})
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // its tries meet a free key by chance
 	defer cancel()
 	begin := time.Now()
 	for range 3 {
@@ -57,7 +57,7 @@ func TestPollingForLackOfConnectionsGetsATurn(t *testing.T) {
 	l := b.locker(pglock.Options{MaxConns: 2, Slice: 50 * time.Millisecond})
 	long := b.start(t.Context(), l, "long").queued(1)
 	stop := b.crowd(b.locker(pglock.Options{}), "k")
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	defer cancel()
 	begin := time.Now()
 	for range 10 {

@@ -91,8 +91,9 @@ type request struct {
 	outer  *hold // innermost of the lineage
 	nested bool  // the lineage, ours or the core's, is not empty
 
-	pending bool // counted in e.pending; guarded by l.mu
-	victim  *processlock.DeadlockError
+	// Guarded by l.mu.
+	pending bool  // counted in e.pending
+	victim  error // why its wait was ended by us
 }
 
 // newRequest reads the lineage of ctx. The core's says whether there is one:
@@ -234,7 +235,7 @@ func (r *request) inside(ctx context.Context, i int) (err error) {
 			err = h.lease.commitErr
 		}
 		if !ok {
-			err = lost(err)
+			err = h.withLoss(err)
 		}
 	}()
 	r.close(true) // perhaps user code
@@ -258,7 +259,7 @@ func (r *request) again(i int) (err error) {
 	r.l.mu.Unlock()
 	defer func() {
 		if c.ran && h.isLost() && !errors.Is(err, processlock.ErrLost) {
-			err = lost(err)
+			err = h.withLoss(err)
 		}
 	}()
 	c.last = h
@@ -273,28 +274,4 @@ func (h *hold) isLost() bool {
 	h.l.mu.Lock()
 	defer h.l.mu.Unlock()
 	return h.lease.lost
-}
-
-// translate puts the caller's keys in the place of ids.
-func (l *Locker) translate(d *processlock.DeadlockError, r *request) error {
-	cycle := make([]processlock.Wait, len(d.Cycle))
-	copy(cycle, d.Cycle)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range cycle {
-		id := cycle[i].Key.ID()
-		e := l.entries[id]
-		if e == nil || cycle[i].Key != processlock.MustKey(localKey(id)) {
-			continue
-		}
-		if h := e.someHold(r); h != nil {
-			w := h.wait()
-			w.Client, w.Mode = cycle[i].Client, cycle[i].Mode
-			cycle[i] = w
-		}
-		if id == r.ref.id {
-			cycle[i].Key = r.key
-		}
-	}
-	return &processlock.DeadlockError{Cycle: cycle}
 }

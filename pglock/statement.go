@@ -1,6 +1,7 @@
 package pglock
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dbx-tools/processlock"
@@ -64,6 +65,10 @@ func (w *wait) judge(r opResult) (over bool) {
 		}
 		w.sess, w.asked = nil, lockRef{}
 		w.detector.forget()
+		if w.claim == nil && noSession(r.err) {
+			w.goWithout(r.err)
+			return false
+		}
 		if r.connect || w.failures > 2 {
 			w.end(r.err)
 			return true
@@ -94,11 +99,43 @@ func (w *wait) judge(r opResult) (over bool) {
 	return false
 }
 
+// goWithout has w poll, since there is no room for a session to wait on. Those
+// whom it served and who hold something are refused: a deadlock that they are on
+// is found by what a session publishes, and would else never end.
+func (w *wait) goWithout(err error) {
+	l, e := w.e.l, w.e
+	var ends []func()
+	l.mu.Lock()
+	l.fullUntil = time.Now().Add(fullFor)
+	for _, r := range e.needy() {
+		ends = append(ends, r.refuse(err))
+	}
+	l.mu.Unlock()
+	for _, end := range ends {
+		end()
+	}
+}
+
+// needy returns the requests that hold something and have no wait, and so no
+// session, of their own. Called under mu.
+func (e *entry) needy() (all []*request) {
+	for r := range e.nested {
+		if !slices.ContainsFunc(e.waits, func(o *wait) bool { return o.claim != nil && o.claim.r == r }) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
 // poll tries once through the hub.
 func (w *wait) poll() (over bool) {
 	l := w.e.l
 	answer := make(chan opResult, 1)
 	l.mu.Lock()
+	if w.e.onHub() { // who is asked has it already
+		l.mu.Unlock()
+		return false
+	}
 	l.hubSession().submit(&op{try: w.ref, tries: true, key: w.key, within: l.bound(), done: func(r opResult) { answer <- r }})
 	l.mu.Unlock()
 	r := <-answer

@@ -19,9 +19,9 @@ const poolerRounds = 16
 func (s *session) checkPooler() error {
 	l := s.l
 	l.mu.Lock()
-	direct := l.direct
+	pooled := l.pooled
 	l.mu.Unlock()
-	if direct {
+	if pooled {
 		return nil
 	}
 	other := l.newSession(s.kind)
@@ -38,6 +38,9 @@ func (s *session) checkPooler() error {
 			return err
 		}
 		theirs, err := other.backend("begin; ")
+		if timedOut(err) { // it is connected, to the pooler, and asks for the first time
+			return errPoolFull
+		}
 		if err != nil {
 			return err
 		}
@@ -53,7 +56,7 @@ func (s *session) checkPooler() error {
 		}
 	}
 	l.mu.Lock()
-	l.direct = true
+	l.pooled = true
 	l.mu.Unlock()
 	return nil
 }

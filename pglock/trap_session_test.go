@@ -62,9 +62,12 @@ func TestTrap_7_PoolerSurvivesCanceledWaits(t *testing.T) {
 }
 
 // pooler starts a PgBouncer in front of the server.
-func (b *bed) pooler(mode string) *pgtest.Pooler {
+func (b *bed) pooler(mode string) *pgtest.Pooler { return b.poolerOf(mode, 20) }
+
+// poolerOf is pooler with so many sessions on the server.
+func (b *bed) poolerOf(mode string, size int) *pgtest.Pooler {
 	b.Helper()
-	p, err := b.db.Server.Pool(mode, 20)
+	p, err := b.db.Server.Pool(mode, size)
 	require.NoError(b, err)
 	b.Cleanup(func() { assert.NoError(b, p.Close()) })
 	return p

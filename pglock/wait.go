@@ -87,6 +87,9 @@ func (w *wait) run() {
 			w.sess.letGo(w.give)
 		}
 		kind, force := kindWait, len(e.nested) > 0 || e.onHub()
+		if force && l.full() { // who can do without polls, or waits for the hub to be free
+			force = len(e.needy()) > 0
+		}
 		if w.claim != nil {
 			// Others would hold the session for as long as their fn runs.
 			kind, force = kindOwn, true

@@ -75,32 +75,33 @@ func TestHandoffLeavesOthersTheirTurn(t *testing.T) {
 	p := b.proxy()
 	crowd := b.lockerAt(p.Addr(), pglock.Options{})
 	lone := b.locker(pglock.Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
 	var wg sync.WaitGroup
 	var turns atomic.Int64
+	var over atomic.Bool
 	for range 32 {
 		wg.Go(func() {
-			for ctx.Err() == nil {
-				if err := crowd.WithLock(ctx, "k", func(context.Context) error { turns.Add(1); return nil }); err != nil {
-					assert.ErrorIs(t, err, context.DeadlineExceeded)
-				}
+			for !over.Load() {
+				assert.NoError(t, crowd.WithLock(t.Context(), "k", func(context.Context) error { turns.Add(1); return nil }))
 			}
 		})
 	}
+	b.eventually(func() bool { return turns.Load() > 1000 }, "the crowd does not lock")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	got, longest := 0, time.Duration(0)
-	for ctx.Err() == nil {
+	for got < 50 && ctx.Err() == nil {
 		begin := time.Now()
 		err := lone.WithLock(ctx, "k", func(context.Context) error { got++; return nil })
 		if err == nil {
 			longest = max(longest, time.Since(begin))
 		}
 	}
+	over.Store(true)
 	wg.Wait()
 	wire := p.Wire()
 	t.Logf("%d turns in the crowd with %d round trips, %d alone, which waited %v at most", turns.Load(), wire.RoundTrips, got, longest)
-	assert.Greater(t, got, 20)
-	assert.Less(t, longest, time.Second)
+	assert.Greater(t, got, 3)
+	assert.Less(t, longest, patience/2)
 	assert.Greater(t, turns.Load(), int64(10*wire.RoundTrips), "in the crowd the key passes without a round trip")
 }
 

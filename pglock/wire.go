@@ -30,12 +30,12 @@ func (s *session) roundTrip(within time.Duration, queries ...string) ([]reply, e
 		return nil, err
 	}
 	if err := s.send(queries...); err != nil {
-		return nil, err
+		return nil, late(err, within)
 	}
 	replies := make([]reply, len(queries))
 	for i := range replies {
 		if err := s.receive(&replies[i]); err != nil {
-			return nil, err
+			return nil, late(err, within)
 		}
 	}
 	return replies, conn.SetDeadline(time.Time{})

@@ -30,13 +30,16 @@ type killing struct {
 // its place. It returns when all turns are made.
 func (d *deployment) work(ctx context.Context, l *ledger) (killing, error) {
 	d.ended = make(chan error, d.replicas+1)
+	// The last quarter comes after the killing, however late that is.
+	if err := l.allow(ctx, d.turns*3/4); err != nil {
+		return killing{}, err
+	}
 	for range d.replicas {
 		if err := d.start(); err != nil {
 			return killing{}, err
 		}
 	}
-	// Somewhere in the middle half.
-	at := d.turns/4 + rand.IntN(d.turns/2+1)
+	at := d.turns/4 + rand.IntN(d.turns*3/4-d.turns/4+1)
 	for {
 		n, err := l.sum(ctx)
 		if err != nil {
@@ -63,6 +66,9 @@ func (d *deployment) work(ctx context.Context, l *ledger) (killing, error) {
 		return k, err
 	}
 	if err := d.start(); err != nil {
+		return k, err
+	}
+	if err := l.allow(ctx, d.turns); err != nil {
 		return k, err
 	}
 	// The victim's own end is the one that is expected to be an error.

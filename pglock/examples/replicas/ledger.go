@@ -23,6 +23,7 @@ func openLedger(ctx context.Context, dsn string) (*ledger, error) {
 	}
 	l := &ledger{conn, fmt.Sprintf("replicas_%d", time.Now().UnixNano())}
 	_, err = conn.Exec(ctx, "create table "+l.table+" (n int); insert into "+l.table+" values (0); "+
+		"create table "+l.table+"_allowed (n int); insert into "+l.table+"_allowed values (0); "+
 		"create table "+l.table+"_turns (n int, replica text, began timestamptz, ended timestamptz)")
 	return l, err
 }
@@ -30,13 +31,19 @@ func openLedger(ctx context.Context, dsn string) (*ledger, error) {
 func (l *ledger) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_, _ = l.conn.Exec(ctx, "drop table "+l.table+", "+l.table+"_turns")
+	_, _ = l.conn.Exec(ctx, "drop table "+l.table+", "+l.table+"_allowed, "+l.table+"_turns")
 	_ = l.conn.Close(ctx)
 }
 
 func (l *ledger) sum(ctx context.Context) (n int, err error) {
 	err = l.conn.QueryRow(ctx, "select n from "+l.table).Scan(&n)
 	return n, err
+}
+
+// allow lets the replicas make turns until there are n.
+func (l *ledger) allow(ctx context.Context, n int) error {
+	_, err := l.conn.Exec(ctx, "update "+l.table+"_allowed set n = $1", n)
+	return err
 }
 
 // clock returns the server's time, by which all turns are told.

@@ -20,15 +20,15 @@ func TestMain(m *testing.M) {
 
 func TestSumIsRightAfterAKill(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), &out, settings{replicas: 3, turns: 90, think: time.Millisecond}), out.String())
+	require.NoError(t, run(t.Context(), &out, settings{replicas: 3, turns: 200, think: time.Millisecond}), out.String())
 	assert.Contains(t, out.String(), "killed")
-	assert.Contains(t, out.String(), "The sum is 90 after 90 turns, of 90")
+	assert.Contains(t, out.String(), "The sum is 200 after 200 turns, of 200")
 }
 
 // What the lock is for shows where there is none.
 func TestTurnsMeetWithoutTheLock(t *testing.T) {
 	var out bytes.Buffer
-	err := run(t.Context(), &out, settings{replicas: 3, turns: 90, think: time.Millisecond, noLock: true})
+	err := run(t.Context(), &out, settings{replicas: 3, turns: 200, think: time.Millisecond, noLock: true})
 	assert.ErrorContains(t, err, "not held by one at a time", out.String())
 }
 

@@ -85,14 +85,18 @@ func turn(ctx context.Context, pool *pgxpool.Pool, table string, turns int, thin
 	var begin time.Time
 	overtaken := false
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		var n int
-		if err := tx.QueryRow(ctx, "select n, clock_timestamp() from "+table).Scan(&n, &begin); err != nil {
+		var n, allowed int
+		err := tx.QueryRow(ctx, "select t.n, a.n, clock_timestamp() from "+table+" t, "+table+"_allowed a").Scan(&n, &allowed, &begin)
+		if err != nil {
 			return err
 		}
 		if n >= turns {
 			return errDone
 		}
 		time.Sleep(think)
+		if n >= allowed {
+			return nil // the next turn looks again
+		}
 		tag, err := tx.Exec(ctx, "update "+table+" set n = $1 where n = $2", n+1, n)
 		if overtaken = err == nil && tag.RowsAffected() == 0; err != nil || overtaken {
 			return err
