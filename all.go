@@ -119,9 +119,15 @@ func (gs *grants) context(ctx context.Context) context.Context {
 	return ctx
 }
 
-// end releases what is held, the last first. If fn ran, its error is joined with
-// ErrLost if a hold was lost by then.
+// end releases what is held and tells so.
 func (gs *grants) end(err *error) {
+	gs.release(err)
+	gs.released(gs.now())
+}
+
+// release releases what is held, the last first. If fn ran, its error is joined
+// with ErrLost if a hold was lost by then.
+func (gs *grants) release(err *error) {
 	all := true
 	for i := len(gs.list) - 1; i >= 0; i-- {
 		if !gs.list[i].release(gs.sight(i)) {
@@ -131,10 +137,19 @@ func (gs *grants) end(err *error) {
 	if !all && gs.running {
 		*err = lost(*err)
 	}
-	if len(gs.sights) > 0 {
-		now := clock()
-		for _, t := range gs.sights {
-			defer t.released(now) // user code: after all releases, each whatever the others do
-		}
+}
+
+// now is the time, if somebody looks.
+func (gs *grants) now() int64 {
+	if len(gs.sights) == 0 {
+		return 0
+	}
+	return clock()
+}
+
+// released tells that what was held was given up, at end.
+func (gs *grants) released(end int64) {
+	for _, t := range gs.sights {
+		defer t.released(end) // user code: after all releases, each whatever the others do
 	}
 }

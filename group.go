@@ -126,10 +126,14 @@ func (g *Group) Go(fn func(ctx context.Context) error) {
 // starting is no error of the group; [Group.Skipped] counts it. Any other reason
 // why a task does not get its key is: a [*DeadlockError] or [ErrClosed], or
 // [ErrKey] for a key without a stable identity, in an [*AcquireError]. So is
-// [ErrLost], joined with the error of the fn that ran. With [Reentrant] that may
-// be so from fn's start on: a task that took over a hold and waits for a slot
-// starts even if the hold is gone by then. Wait for the group within the fn that
-// holds.
+// [ErrLost], joined with the error of the fn that ran.
+//
+// With [Reentrant], Wait for the group within the fn that holds. A task that has
+// taken a hold over, and finds it gone when it has all its keys and a slot, does
+// not start: it gives both back and asks again, as if it had just been added,
+// for its keys and then for a slot, behind all that have come meanwhile.
+// IfAvailable and the deadlock search decide anew, and MaxWait has what it had
+// left.
 //
 // Once the group's context is done the task is dropped and fn never runs.
 // GoLocked panics if fn or an Option is nil, and after Wait has returned.
@@ -157,7 +161,7 @@ func (g *Group) GoLocked(key any, fn func(ctx context.Context) error, opts ...Op
 		t.getReady()
 	case several:
 		t.askAll(all.keys, s)
-	case s.reentrant:
+	case s.reentrant && g.base.hold != nil: // else there is nothing to take over
 		t.askAll([]Key{k}, s)
 	default:
 		t.ask(k, s)
@@ -178,11 +182,12 @@ func (g *Group) Skipped() int {
 // given to NewGroup was done, the error says how many and satisfies
 // [errors.Is] for the context's Err and its [context.Cause].
 //
-// With the first error the group's context ends, with that error as its cause.
-// Tasks that have not started are then dropped at once and never run; running
-// ones see their context end, and Wait waits for them. When Wait returns the
-// group can't be used again. In a task of another group, NewGroup's context
-// being the task's, the task does not count as running while it waits here.
+// With the first error the group's context ends, with that error as its cause,
+// and before [Hooks] are told that the task has given its keys up. Tasks that
+// have not started are then dropped at once and never run; running ones see their
+// context end, and Wait waits for them. When Wait returns the group can't be used
+// again. In a task of another group, NewGroup's context being the task's, the
+// task does not count as running while it waits here.
 func (g *Group) Wait() error {
 	g.check()
 	if done := g.atEnd(); done != nil {

@@ -14,10 +14,10 @@ type task struct {
 	group   *Group
 	fn      func(context.Context) error
 	number  int
-	several *severalKeys // nil: one key at most, whose claim is claim
+	several *severalKeys // nil: one key at most
 	key     Key          // the last asked for
 	timer   *time.Timer  // of MaxWait, from the first wait on
-	claim   claim
+	claim   claim        // of the key, or the first asked for of several
 
 	// Guarded by group.mu.
 	prev, next *task
@@ -31,41 +31,16 @@ type task struct {
 // severalKeys is what a task needs that asks for several keys, or with
 // Reentrant, where what is there may be another's hold.
 type severalKeys struct {
-	settings
-	keys  []Key
-	got   grants
-	all   atomic.Uint32
-	taken []*hold // of got, without what was there
-	claim *claim  // the last asked for, if it isn't got yet
+	settings // maxWait is what is left of it, once its time has stopped
+	keys     []Key
+	got      grants
+	taken    []*hold // of got, without what was there
+	claim    *claim  // the last asked for, if it isn't got yet
+	timed    int64   // since when MaxWait's time runs
 
-	exempt bool // from Shutdown, once and for all
-	queued bool // for one of keys; so GoLocked has returned, or is about to
-}
-
-type taskList struct{ first, last *task }
-
-func (l *taskList) push(t *task) {
-	t.prev = l.last
-	if l.last == nil {
-		l.first = t
-	} else {
-		l.last.next = t
-	}
-	l.last = t
-}
-
-func (l *taskList) remove(t *task) {
-	if t.prev == nil {
-		l.first = t.next
-	} else {
-		t.prev.next = t.next
-	}
-	if t.next == nil {
-		l.last = t.prev
-	} else {
-		t.next.prev = t.prev
-	}
-	t.prev, t.next = nil, nil
+	all    atomic.Uint32
+	exempt bool // from Shutdown, until it asks again
+	queued bool // for one of keys, or asks again; so GoLocked has returned, or is about to
 }
 
 // name is that of the task's client.
@@ -108,7 +83,10 @@ func (t *task) askOn() (queued bool) {
 			t.drop()
 			return false
 		}
-		v.claim = &claim{task: t}
+		if v.claim = &t.claim; v.claim.task != nil { // it is another key's
+			v.claim = &claim{}
+		}
+		v.claim.task = t
 		a := attempt{call: t.group.base, own: v.claim, all: &v.all, taken: v.taken}
 		a.settings, a.exempt = v.settings, v.exempt
 		g := grant{hold: &hold{Context: v.got.context(a.ctx)}}
@@ -160,6 +138,9 @@ func (t *task) request(a *attempt, k Key, g *grant) (queued bool, err error) {
 		}
 	}
 	if w != nil && a.maxWait > 0 && t.timer == nil {
+		if v := t.several; v != nil {
+			v.timed = clock()
+		}
 		t.timer = time.AfterFunc(a.maxWait, t.expire)
 	}
 	if w != nil {

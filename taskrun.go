@@ -5,6 +5,7 @@ import (
 	"runtime/pprof"
 	"runtime/trace"
 	"slices"
+	"time"
 )
 
 // getReady makes t, which has its keys, wait for a slot.
@@ -25,6 +26,9 @@ func (t *task) getReady() {
 func (g *Group) enlist(t *task) {
 	if t.timer != nil {
 		t.timer.Stop()
+		if v := t.several; v != nil && v.reentrant { // it may ask again
+			v.maxWait -= time.Duration(elapsed(v.timed, clock()))
+		}
 	}
 	t.owned = false
 	g.ready.push(t)
@@ -49,10 +53,13 @@ func (t *task) run() {
 		if c != nil {
 			c.Close()
 		}
-		if err != nil {
-			t.refuse(err)
-		} else {
+		switch err {
+		case nil:
 			t.drop()
+		case errGone:
+			t.askAgain()
+		default:
+			t.refuse(err)
 		}
 		return
 	}
@@ -63,26 +70,31 @@ func (t *task) run() {
 }
 
 // finish follows fn, however that has ended. It is deferred, like conclude, so
-// that a hook that exits the goroutine skips nothing.
+// that a hook that exits the goroutine skips nothing. Hooks come last, those of
+// Client.Close too: they may take their time, and those who run are to know of an
+// error now.
 func (t *task) finish(s *slot, c *Client, err *error) {
 	goOn(recover())
 	g := t.group
-	defer t.conclude(s, err)
-	defer c.Close()
+	defer t.conclude(s)
 	if *err != nil {
 		g.abandon() // before a release lets another task start
 	}
-	t.release(err)
+	defer t.released(t.release(err))
+	if c.rows.Or(clientClosed) != 0 {
+		defer c.drop()
+	}
+	c.cancel(ErrClosed)
+	if *err != nil {
+		g.fail(*err)
+	}
 }
 
 // conclude ends t, which holds nothing any more.
-func (t *task) conclude(s *slot, err *error) {
+func (t *task) conclude(s *slot) {
 	goOn(recover())
 	defer s.end()
-	defer t.end(nil)
-	if *err != nil {
-		t.group.fail(*err)
-	}
+	t.end(nil)
 }
 
 // goOn lets a panic end the process, as [sync.WaitGroup.Go] sees to it: if the
@@ -95,7 +107,7 @@ func goOn(panicked any) {
 
 // start makes t's client and fn's context, and the client the holder of t's
 // keys. It returns no client if the group has ended, and an error if
-// Client.Close has taken a key back.
+// Client.Close has taken a key back, or errGone.
 func (t *task) start(s *slot) (context.Context, *Client, error) {
 	g := t.group
 	if g.ended() != nil {
@@ -103,6 +115,9 @@ func (t *task) start(s *slot) (context.Context, *Client, error) {
 	}
 	if !t.collect() {
 		return nil, nil, g.closedReason()
+	}
+	if t.several.gone() {
+		return nil, nil, errGone
 	}
 	c := &Client{name: t.name(), coordinator: g.base.coordinator}
 	if g.scope != nil {
@@ -153,18 +168,31 @@ func (w *claim) adopt(c *Client) bool {
 	return true
 }
 
-// release gives t's keys up after fn has run.
-func (t *task) release(err *error) {
-	switch {
-	case t.several != nil:
-		t.several.got.end(err)
+// release gives t's keys up after fn has run, and returns when, if somebody
+// looks.
+func (t *task) release(err *error) (now int64) {
+	switch v := t.several; {
+	case v != nil:
+		v.got.release(err)
+		return v.got.now()
 	case t.claim.entry != nil:
 		g := grant{hold: t.claim.hold, claim: &t.claim}
-		if t.claim.sight != nil {
-			g.endSeen(t.claim.sight, err)
-			return
+		if !g.release(t.claim.sight) {
+			*err = lost(*err)
 		}
-		g.end(err)
+		if t.claim.sight != nil {
+			return clock()
+		}
+	}
+	return 0
+}
+
+// released tells those who look that t has given its keys up.
+func (t *task) released(now int64) {
+	if v := t.several; v != nil {
+		v.got.released(now)
+	} else {
+		t.claim.sight.released(now)
 	}
 }
 
@@ -203,148 +231,5 @@ func (t *sight) grantedTo(w *claim) {
 	if t != nil {
 		t.since = w.since.Load()
 		t.granted()
-	}
-}
-
-// giveUp takes t, whose fn has not run, out of its queue and gives up what it
-// has got.
-func (t *task) giveUp(why error) {
-	if t.timer != nil {
-		t.timer.Stop()
-	}
-	err := &AcquireError{t.key, why}
-	w := t.last()
-	if w != nil {
-		defer w.sight.refused(err) // user code, so when nothing is held any more
-		if w.entry != nil {
-			w.sight.lookBack(w.entry.shard, w)
-			w.entry.shard.forsake(w, t.group.closed())
-		}
-	}
-	if v := t.several; v != nil {
-		for i, s := range slices.Backward(v.got.sights) {
-			if s != nil {
-				s.since = v.got.list[i].claim.since.Load()
-				defer s.refused(&AcquireError{v.keys[i], why})
-			}
-		}
-		v.got.sights = nil
-		var none error
-		v.got.end(&none)
-	}
-}
-
-// forsake ends a task's claim, wherever it is by now. If it has not been counted
-// as granted it is counted as what it ended by: closed, or its context.
-func (s *shard) forsake(w *claim, closed bool) {
-	if w.wait != nil {
-		waits.remove(w.wait)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	held := s.held
-	st := w.state.Load()
-	switch st {
-	case stateLeft: // counted by whoever took it out
-		return
-	case stateQueued:
-		w.entry.dequeue(w)
-		w.client.leave()
-		w.entry.grantNext()
-	case stateGranted:
-		w.sight.blame(w)
-		w.entry.dropHolder(w)
-		w.entry.settle()
-	}
-	if !w.noted {
-		if closed || st == stateEnded || st == stateRevoked {
-			s.stats.closed++
-		} else {
-			s.stats.canceled++
-		}
-		s.addWait(elapsed(w.since.Load(), clock()))
-	}
-	w.state.Store(stateLeft)
-	s.report(held)
-}
-
-// recount counts a grant that was not expected to come to anything, if that is
-// what w's was.
-func (s *shard) recount(w *claim) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !w.noted {
-		s.countTask(w)
-	}
-}
-
-// drop ends t, since its group starts no task any more. What is wrong with the
-// group is no error of t's, unless it is that the client was closed under which
-// t has asked for a key: then it ends as a call does.
-func (t *task) drop() {
-	why, closed := t.whyDropped()
-	if closed {
-		if v := t.several; v != nil && len(v.got.list) == len(v.keys) {
-			t.key = v.got.revoked(v.keys)
-		}
-		t.refuse(why)
-		return
-	}
-	defer t.endAfter(&t.group.dropped)
-	t.giveUp(why)
-}
-
-func (t *task) whyDropped() (why error, closed bool) {
-	g := t.group
-	done := false
-	defer t.unlessDone(&done)
-	if t.key != (Key{}) && g.closed() {
-		why, closed = g.closedReason(), true
-	} else if why = g.ended(); why == nil {
-		why = context.Canceled // by an error that is about to end the context
-	}
-	done = true
-	return why, closed
-}
-
-// refuse ends t, which doesn't get its key. err is told by identity: the reason
-// of a context may be anything.
-func (t *task) refuse(err error) {
-	switch err {
-	case ErrUnavailable, ErrWaitTimeout, ErrQueueFull:
-		defer t.endAfter(&t.group.skipped)
-		t.giveUp(err)
-	default:
-		t.fail(&AcquireError{t.key, err})
-	}
-}
-
-// fail ends t, which is the group's error.
-func (t *task) fail(err *AcquireError) {
-	t.group.fail(err)
-	defer t.endAfter(nil)
-	t.giveUp(err.Err)
-}
-
-// endAfter is end for a task whose fn has not run, deferred: it follows user code,
-// hooks. In GoLocked a panic of theirs is the caller's.
-func (t *task) endAfter(count *int) {
-	if t.apart {
-		goOn(recover())
-	}
-	t.end(count)
-}
-
-// end takes t off the group's accounts.
-func (t *task) end(count *int) {
-	g := t.group
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if count != nil {
-		*count++
-	}
-	if g.left--; g.left == 0 && g.done != nil {
-		g.waited = true
-		close(g.done)
 	}
 }

@@ -86,7 +86,7 @@ func read(name string, r io.Reader) (*input, error) {
 		in.transfers = append(in.transfers, t)
 	}
 	if len(in.transfers) == 0 {
-		return nil, fmt.Errorf("%s: there are no transfers", name)
+		return nil, fmt.Errorf("%s: there are no transfers; want the header %s and a line for each, such as alice,bob,12.50", name, strings.Join(header, ","))
 	}
 	return in, nil
 }

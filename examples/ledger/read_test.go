@@ -15,9 +15,10 @@ import (
 
 func TestMalformed(t *testing.T) {
 	const good = "from,to,amount\nalice,bob,1.00\n"
+	const noTransfers = ": there are no transfers; want the header from,to,amount and a line for each, such as alice,bob,12.50"
 	for _, c := range []struct{ text, want string }{
-		{"", ": there are no transfers"},
-		{"from,to,amount\n", ": there are no transfers"},
+		{"", noTransfers},
+		{"from,to,amount\n", noTransfers},
 		{"alice,bob,1.00\n", `:1: the header is "alice,bob,1.00", want "from,to,amount"; nothing was posted`},
 		{"to,from,amount\n", `:1: the header is "to,from,amount", want "from,to,amount"; nothing was posted`},
 		{good + "alice,bob\n", ":3: the number of fields is 2, want 3: from,to,amount; nothing was posted"},

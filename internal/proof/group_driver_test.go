@@ -40,7 +40,7 @@ func (d *driver) newGroup(o op) {
 	on := o.coordinator % len(d.cs)
 	a := groupAsk{limit: o.target % 4, on: on, inner: slices.Repeat([]int{-1}, len(d.cs))}
 	from := -1
-	if o.reentrant || o.shared {
+	if o.reentrant || o.shared || o.heir {
 		from = d.choose(o.target, func(x *liveCall) bool { return x.running.Load() && !x.told && !d.limited(x) })
 	}
 	switch i := d.chooseClient(o.target); {
@@ -48,6 +48,9 @@ func (d *driver) newGroup(o op) {
 		ctx, parent, how = d.calls[from].ctx, d.world.contextOf(from), fmt.Sprint("in fn of ", from)
 		a.above = append([]int{from}, d.world.asks[from].above...)
 		a.inner = slices.Clone(d.inner[from])
+		if o.heir {
+			a.limit = 1 + o.target%2
+		}
 		if o.detour == 8 {
 			ctx, a.above = processlock.Detach(ctx), nil
 			how += ", detached"
@@ -83,6 +86,10 @@ func (d *driver) newTask(o op) {
 			open = append(open, i)
 		}
 	}
+	bequeaths := func(i int) bool { return len(d.world.groups[i].above) > 0 }
+	if o.heir && slices.ContainsFunc(open, bequeaths) {
+		open = slices.DeleteFunc(open, func(i int) bool { return !bequeaths(i) })
+	}
 	if len(d.calls) >= maxCalls || len(open) == 0 {
 		return
 	}
@@ -98,6 +105,9 @@ func (d *driver) newTask(o op) {
 	inner := slices.Clone(g.inner)
 	inner[g.on] = a.task.client
 	d.client(nil, fmt.Sprintf("%s-%d", d.groupName(n), g.tasks), g.on, a.task.context, fellow{})
+	if o.heir && len(a.above) > 0 {
+		o.keys, a.shared = d.inherit(o.keys, &a)
+	}
 	key := d.name(&a, g.on, o.keys)
 	d.note("call %d is a task of group %d and wants %v, shared=%t try=%t reentrant=%t maxWait=%d",
 		i, n, a.keys, a.shared, a.try, a.reentrant, a.maxWait)
@@ -110,6 +120,23 @@ func (d *driver) newTask(o op) {
 	})
 	x.add(d.groups[n].g, key, a.options())
 	d.rest()
+}
+
+// inherit returns the keys and the mode of a task that is to take over what the fn
+// holds in which its group was made. If there is a slot it is another key: who
+// takes over and outlives the fn ends the group.
+func (d *driver) inherit(keys []int, a *ask) (all []int, shared bool) {
+	slots := d.world.groups[a.task.group].limit
+	for i, b := range d.world.asks {
+		if x := d.calls[i]; b.task != nil && b.task.group == a.task.group && (!x.ran.Load() || x.running.Load()) {
+			slots--
+		}
+	}
+	above := d.world.asks[a.above[0]]
+	if slots > 0 {
+		return []int{above.keys[0] + 1}, a.shared
+	}
+	return append(keys[1:], above.keys[0]), a.shared || above.shared
 }
 
 // wait calls Wait of a group.
@@ -125,4 +152,31 @@ func (d *driver) wait(i int) {
 		x.err = x.g.Wait()
 		x.over.Store(true)
 	}()
+}
+
+// outlive ends an fn under which a task waits, and then a task that may have the
+// slot that it waits for.
+func (d *driver) outlive(o op) {
+	d.rest()
+	under := func(i int, x *liveCall) bool {
+		return d.world.asks[i].task != nil && slices.ContainsFunc(d.world.asks[i].above, func(above int) bool { return d.calls[above] == x })
+	}
+	from := d.choose(o.target, func(x *liveCall) bool {
+		for i, y := range d.calls {
+			if under(i, x) && !y.ran.Load() {
+				return x.running.Load() && !x.told
+			}
+		}
+		return false
+	})
+	if from < 0 {
+		return
+	}
+	d.tell(from, o.outcome)
+	if o.quiet {
+		d.rest()
+	}
+	d.tell(d.choose(o.target, func(y *liveCall) bool {
+		return y.running.Load() && !y.told && under(slices.Index(d.calls, y), d.calls[from])
+	}), returnsNil)
 }

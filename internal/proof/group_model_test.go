@@ -71,8 +71,8 @@ func (w *world) grantTask(s *state, i int) {
 
 // enlist makes a task that has its keys wait for a slot.
 func (w *world) enlist(s *state, i int) {
-	g := &s.groups[w.asks[i].task.group]
-	s.calls[i].phase = ready
+	g, c := &s.groups[w.asks[i].task.group], &s.calls[i]
+	c.phase, c.left, c.own = ready, c.deadline-w.now, false
 	if !g.canceled {
 		g.ready = append(g.ready, i)
 		w.dispatch(s, w.asks[i].task.group)
@@ -136,6 +136,12 @@ func (w *world) cutGroup(s *state, group int, why reason) {
 func (w *world) taskMoves(s *state, i int, move func(func(*state))) bool {
 	a, c := w.asks[i], s.calls[i]
 	canceled := s.groups[a.task.group].canceled
+	if c.owed > 0 && !c.own {
+		move(func(s *state) {
+			s.calls[i].owed--
+			w.freeSlot(s, a.task.group)
+		})
+	}
 	switch c.phase {
 	case asking:
 		if c.next < len(a.keys) {
@@ -185,10 +191,20 @@ func (w *world) taskMoves(s *state, i int, move func(func(*state))) bool {
 				w.dropTask(s, i)
 			case w.robbed(s, i) >= 0:
 				w.fail(s, i, w.closedReason(s, i))
+			case w.outlived(s, i):
+				c := &s.calls[i]
+				c.phase, c.own, c.slot, c.exempt = giving, true, false, false
+				c.again++
+				c.owed++
+				if c.deadline != 0 {
+					c.deadline = w.now + c.left
+				}
 			default:
 				s.calls[i].phase, s.calls[i].ran = running, true
 			}
 		})
+	case giving:
+		move(func(s *state) { w.giveBack(s, i) })
 	case running:
 		if c.told != untold {
 			move(func(s *state) {
@@ -196,6 +212,9 @@ func (w *world) taskMoves(s *state, i int, move func(func(*state))) bool {
 					w.abandon(s, a.task.group)
 				}
 				w.endFn(s, i)
+				if c := &s.calls[i]; c.told == exits {
+					c.result = isNil // also where a hold was lost
+				}
 			})
 		}
 	case ending:
@@ -246,9 +265,42 @@ func (w *world) finishTask(s *state, i int) {
 		g.skipped++
 	}
 	g.left--
+	for ; c.owed > 0; c.owed-- {
+		w.freeSlot(s, t.group)
+	}
 	if c.slot {
-		g.active--
-		w.dispatch(s, t.group)
+		w.freeSlot(s, t.group)
+	}
+}
+
+func (w *world) freeSlot(s *state, group int) {
+	s.groups[group].active--
+	w.dispatch(s, group)
+}
+
+// outlived reports whether a hold is gone that a task has taken over.
+func (w *world) outlived(s *state, i int) bool {
+	for n, holder := range s.calls[i].under {
+		if holder != i && !s.holds(holder, w.asks[i].keys[n]) {
+			return true
+		}
+	}
+	return false
+}
+
+// giveBack has a task give back the last of what it has taken. When that is all
+// it asks again, and has its slot until it waits or has all its keys.
+func (w *world) giveBack(s *state, i int) {
+	c := &s.calls[i]
+	last := len(c.under) - 1
+	if last < 0 {
+		c.phase, c.next = asking, 0
+		return
+	}
+	holder := c.under[last]
+	c.under = c.under[:last]
+	if holder == i {
+		w.drop(s, i, w.asks[i].keys[last])
 	}
 }
 

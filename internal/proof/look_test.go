@@ -65,7 +65,7 @@ func (w *world) look(s *state, i int, count bool) {
 		st.unavailable++
 		w.fail(s, i, isFull|isUnavailable)
 	default:
-		c.phase, c.doomed, c.since = waiting, stuck, w.now
+		c.phase, c.doomed, c.since, c.own = waiting, stuck, w.now, false
 		if !stuck {
 			st.waited++
 		}

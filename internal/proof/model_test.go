@@ -89,6 +89,7 @@ const (
 	granted               // holds keys[next], and doesn't know yet
 	ready                 // a task that has all its keys, and no slot
 	starting              // a task that has a slot
+	giving                // a task that gives back what it has taken, to ask again
 	running
 	ending // gives up what it has taken, the last first
 	over
@@ -104,7 +105,11 @@ type call struct {
 	ran      bool
 	asked    bool // a task that has asked for a key
 	slot     bool // a task that has one
+	again    int  // how often a task has asked again
+	own      bool // and is about to, in the goroutine that has found it must
+	owed     int  // slots of such goroutines
 	deadline int  // of MaxWait, from the first wait on; 0: none
+	left     int  // to deadline, when a task got its keys
 	since    int  // of the wait
 	result   reason
 	refused  int // the key of a refusal

@@ -88,6 +88,9 @@ func (w *world) spread(s *state) {
 		if c.phase < running {
 			watched[w.asks[i].context] = true
 		}
+		if t := w.asks[i].task; t != nil && c.ran && c.phase < over && (c.told != untold || c.phase == ending) {
+			watched[t.context] = true // its client is about to be closed
+		}
 	}
 	for i := range s.shuts {
 		if !s.shuts[i].over {

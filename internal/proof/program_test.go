@@ -27,17 +27,19 @@ type op struct {
 	client                 int  // where a new client is made: on coordinator client-1; 0: none
 	detour                 int  // 0 to 7: plain; 8: Detach; 9: WithoutCancel
 	fellow                 bool // the context of a client that is there already
+	heir                   bool // see theme.heirs
 	outcome                outcome
 }
 
 type kind string
 
 const (
-	opRoot     kind = "root"   // a call without lineage
-	opNested   kind = "nested" // a call in somebody's fn
-	opKept     kind = "kept"   // a call with the context of an fn that may have returned
-	opReturn   kind = "return" // an fn ends that waits for nobody
-	opLeave    kind = "leave"  // an fn ends, whoever is under it
+	opRoot     kind = "root"    // a call without lineage
+	opNested   kind = "nested"  // a call in somebody's fn
+	opKept     kind = "kept"    // a call with the context of an fn that may have returned
+	opReturn   kind = "return"  // an fn ends that waits for nobody
+	opLeave    kind = "leave"   // an fn ends, whoever is under it
+	opOutlive  kind = "outlive" // an fn ends under which a task waits
 	opCancel   kind = "cancel"
 	opCause    kind = "cancel with a cause"
 	opClose    kind = "close"
@@ -52,17 +54,21 @@ const (
 // row is met in programs that have few others.
 type theme struct {
 	kinds  []kind
-	single int // of four calls, how many are for one key
+	single int  // of four calls, how many are for one key
+	heirs  bool // tasks take over what the fn holds in which their group was made
 }
 
 var themes = []theme{
-	{kinds, 3},
-	{kinds, 3},
-	{[]kind{opRoot, opRoot, opReturn, opTick}, 1},
-	{[]kind{opRoot, opRoot, opRoot, opReturn, opCancel, opClose}, 3},
-	{[]kind{opRoot, opNested, opNested, opReturn, opLeave, opCancel}, 3},
-	{[]kind{opGroup, opTask, opTask, opTask, opTask, opRoot, opNested, opReturn, opReturn, opReturn, opLeave, opCancel, opClose, opTick, opWait}, 3},
-	{[]kind{opGroup, opTask, opTask, opTask, opTask, opRoot, opReturn, opReturn, opTick, opShutdown}, 1},
+	{kinds, 3, false},
+	{kinds, 3, false},
+	{[]kind{opRoot, opRoot, opReturn, opTick}, 1, false},
+	{[]kind{opRoot, opRoot, opRoot, opReturn, opCancel, opClose}, 3, false},
+	{[]kind{opRoot, opNested, opNested, opReturn, opLeave, opCancel}, 3, false},
+	{[]kind{opGroup, opTask, opTask, opTask, opTask, opRoot, opNested, opReturn, opReturn, opReturn, opLeave, opCancel, opClose, opTick, opWait}, 3, false},
+	{[]kind{opGroup, opTask, opTask, opTask, opTask, opRoot, opReturn, opReturn, opTick, opShutdown}, 1, false},
+	// Tasks outlive the fns whose holds they have taken over: rare, so twice.
+	{[]kind{opRoot, opGroup, opTask, opTask, opTask, opOutlive, opOutlive, opReturn, opReturn, opTick}, 3, true},
+	{[]kind{opRoot, opGroup, opTask, opTask, opTask, opOutlive, opOutlive, opReturn, opReturn, opTick}, 3, true},
 }
 
 // kinds are weighted: nested calls and the ends of fns make most of what can go
@@ -88,6 +94,7 @@ var numbers = func() (all [32]int) {
 
 func genProgram(t *rapid.T) program {
 	n := func(limit int) int { return below(t, limit) }
+	theme := themes[n(len(themes))]
 	p := program{
 		coordinators: 1 + n(4)/3,
 		keys:         1 + n(4),
@@ -95,7 +102,6 @@ func genProgram(t *rapid.T) program {
 		track:        n(2) == 1,
 	}
 	calm := n(3) // how many of three steps are waited for
-	theme := themes[n(len(themes))]
 	// Left to itself rapid draws short lists.
 	least := []int{1, 10, 20, 30}[n(4)]
 	p.ops = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) op { return genOp(t, calm, theme) }), least, 40).Draw(t, "ops")
@@ -114,11 +120,11 @@ func genOp(t *rapid.T, calm int, theme theme) op {
 		for range count {
 			o.keys = append(o.keys, n(4))
 		}
-		o.shared, o.try, o.reentrant = n(5) >= 3, n(12) == 11, n(6) == 5
+		o.shared, o.try, o.reentrant = n(5) >= 3, n(12) == 11, n(6) == 5 || theme.heirs
 		o.maxWait, o.deadline = max(0, n(12)-8), max(0, n(12)-8)
 		o.coordinator, o.client, o.detour = n(2), max(0, n(6)-3), n(10)
-		o.fellow = n(3) == 2
-	case opReturn, opLeave:
+		o.fellow, o.heir = n(3) == 2, theme.heirs
+	case opReturn, opLeave, opOutlive:
 		o.outcome = returnsNil + outcome(max(0, n(8)-4)%4)
 	case opShutdown:
 		o.coordinator, o.deadline, o.detour = n(2), max(0, n(6)-3), n(3)

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 // at rest, what runs, what waits in which order, every result, Snapshot and
 // Stats are those of a state that some order of events leads to.
 func TestModel(t *testing.T) {
-	programs, steps, given := 0, 0, 0
+	programs, steps, given, again := 0, 0, 0, 0
 	results := make(map[string]int)
 	check := func(r *rapid.T) {
 		d := execute(t, genProgram(r))
@@ -23,6 +24,8 @@ func TestModel(t *testing.T) {
 		steps += d.steps
 		if d.states == nil {
 			given++
+		} else if slices.ContainsFunc(d.states[0].calls, func(c call) bool { return c.again > 0 }) {
+			again++
 		}
 		for _, x := range d.calls {
 			results[x.how.String()]++
@@ -36,5 +39,9 @@ func TestModel(t *testing.T) {
 	if given > programs/20 {
 		t.Errorf("the model gave up in %d of %d programs", given, programs)
 	}
-	t.Logf("%d programs of %d steps, %d with more states than the model looks at; results: %v", programs, steps, given, results)
+	if again == 0 && programs >= usualPrograms {
+		t.Error("in no program a task asked again")
+	}
+	t.Logf("%d programs of %d steps, %d with more states than the model looks at, %d in which a task asked again; results: %v",
+		programs, steps, given, again, results)
 }

@@ -30,6 +30,8 @@ func (d *driver) do(o op) {
 		d.tell(d.choose(o.target, func(x *liveCall) bool { return x.running.Load() && !x.told && !d.busy(x) }), o.outcome)
 	case opLeave:
 		d.tell(d.choose(o.target, func(x *liveCall) bool { return x.running.Load() && !x.told }), o.outcome)
+	case opOutlive:
+		d.outlive(o)
 	case opCancel, opCause:
 		if d.cut || o.quiet {
 			d.rest()

@@ -21,12 +21,13 @@ func (s *state) text() string {
 	}
 	why := func(r reason) { b = append(b, byte(r), byte(r>>8)) }
 	for _, c := range s.calls {
-		put(int(c.phase), c.next, int(c.told), c.deadline, c.since, c.refused)
+		put(int(c.phase), c.next, int(c.told), c.deadline, c.left, c.since, c.refused, c.again, c.owed)
 		flag(c.exempt)
 		flag(c.doomed)
 		flag(c.ran)
 		flag(c.asked)
 		flag(c.slot)
+		flag(c.own)
 		why(c.result)
 		list(c.under)
 	}
