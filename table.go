@@ -172,8 +172,9 @@ func (s *shard) remove(e *entry) {
 	}
 	*p, e.next = e.next, nil
 	s.tabled--
-	// The table and the entries kept for reuse go down with what is in use, a
-	// release at a time, so that no release pays for the burst before it.
+	// The table and the entries kept for reuse go down with what is in use, entry
+	// by entry and halving by halving, so that no release pays for more of a burst
+	// than a walk over its shard's buckets.
 	if len(s.buckets) > 8 && int(s.tabled) < len(s.buckets)/8 {
 		s.resize(len(s.buckets) / 2)
 	}

@@ -2,9 +2,12 @@ package processlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
+	"time"
 )
 
 // ctModel drives one shard's table beside a map and compares the two.
@@ -171,6 +174,70 @@ func TestTableTellsKeysApart(t *testing.T) {
 		listed.list = !k.list
 		if m.shard.find(&listed, 0) != e {
 			t.Errorf("%v as a list is another lock", k)
+		}
+	}
+}
+
+// While the mutex of one shard is taken, the keys of all others are had, waited
+// for and handed on. Were the table one behind one mutex, processors would queue
+// there for keys that have nothing to do with each other.
+//
+// Rule 2.
+func TestShardsShareNoMutex(t *testing.T) {
+	c := New(Options{})
+	c.start()
+	hash := func(key int) uint64 { k := intKey(int64(key)); return k.hash() }
+	keys := make(map[*shard]int) // one of each
+	for i := 0; len(keys) < shardCount; i++ {
+		if i == 1000*shardCount {
+			t.Fatalf("%d keys are in %d shards of %d", i, len(keys), shardCount)
+		}
+		keys[c.shardOf(hash(i))] = i
+	}
+	if len(keys) < 16 {
+		t.Fatalf("there are %d shards: as many processors are usual", len(keys))
+	}
+	tried := 0
+	for s, busy := range keys {
+		if tried++; tried > 4 {
+			break
+		}
+		s.mu.Lock()
+		done := make(chan error, 1)
+		go func() {
+			for _, key := range keys {
+				if key == busy {
+					continue
+				}
+				waited := make(chan error, 1)
+				err := c.WithLock(context.Background(), key, func(context.Context) error {
+					go func() {
+						waited <- c.WithLock(context.Background(), key, func(context.Context) error { return nil })
+					}()
+					for waits := false; !waits; runtime.Gosched() {
+						o := c.shardOf(hash(key))
+						o.mu.Lock()
+						waits = o.inline.crowd != nil && o.inline.crowd.waiting == 1
+						o.mu.Unlock()
+					}
+					return nil
+				})
+				if err = errors.Join(err, <-waited); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+		select {
+		case err := <-done:
+			s.mu.Unlock()
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(time.Minute):
+			s.mu.Unlock()
+			t.Fatal("a call waits for the mutex of another key's shard")
 		}
 	}
 }

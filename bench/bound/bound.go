@@ -4,6 +4,7 @@ package bound
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/dbx-tools/processlock/bench/measure"
 	"github.com/dbx-tools/processlock/bench/workload"
@@ -155,14 +156,11 @@ func least(unit, workload, impl, variant string) figure {
 
 func leastRatio(unit, workload, impl, to string) figure {
 	return func(r *measure.Results) (float64, bool) {
-		a, b := r.Of(workload, impl, ""), r.Of(workload, to, "")
-		v, ok := math.Inf(1), false
-		for i := range min(len(a), len(b)) {
-			if u, has := a[i:i+1].Ratio(b[i:i+1], unit); has {
-				v, ok = min(v, u), true
-			}
+		all := r.Of(workload, impl, "").Ratios(r.Of(workload, to, ""), unit)
+		if len(all) == 0 {
+			return 0, false
 		}
-		return v, ok
+		return slices.Min(all), true
 	}
 }
 

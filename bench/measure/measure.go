@@ -3,6 +3,7 @@ package measure
 
 import (
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"time"
 
@@ -32,8 +33,8 @@ type Sample struct {
 	Values   map[string]float64 // by unit
 }
 
-// Run measures w: in each round every entrant once, starting with another one
-// each round, so that what disturbs the machine for a while hits all alike.
+// Run measures w: in each round every entrant once, in another order each round,
+// so that what disturbs the machine for a while hits all alike.
 func Run(w workload.Workload, o Options) []Sample {
 	if w.Procs > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(w.Procs))
@@ -73,8 +74,7 @@ func Run(w workload.Workload, o Options) []Sample {
 	}
 	var samples []Sample
 	for r := range rounds {
-		for j := range w.Entrants {
-			i := (j + r) % len(w.Entrants)
+		for _, i := range rand.New(rand.NewPCG(uint64(r), 1)).Perm(len(w.Entrants)) {
 			e := w.Entrants[i]
 			samples = append(samples, Sample{w.Name, e.Name, e.Variant, r, ops[i], turn(i, ops[i])})
 		}

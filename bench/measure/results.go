@@ -39,17 +39,19 @@ func (s Series) Median(unit string) (float64, bool) {
 	return Median(vs)
 }
 
-// Ratio is the median of the ratios to another series, round by round.
-func (s Series) Ratio(to Series, unit string) (float64, bool) {
-	var vs []float64
+// Ratio is the median of Ratios.
+func (s Series) Ratio(to Series, unit string) (float64, bool) { return Median(s.Ratios(to, unit)) }
+
+// Ratios are those to another series, round by round.
+func (s Series) Ratios(to Series, unit string) (all []float64) {
 	for i := range min(len(s), len(to)) {
 		a, ok := s[i][unit]
 		b, ok2 := to[i][unit]
 		if ok && ok2 && b != 0 {
-			vs = append(vs, a/b)
+			all = append(all, a/b)
 		}
 	}
-	return Median(vs)
+	return all
 }
 
 // Median returns the middle of vs, if there is any.

@@ -59,7 +59,7 @@ func (r *Report) digest() any {
 			for unit := range series[0] {
 				medians[unit], _ = series.Median(unit)
 			}
-			ratio, _ := r.ratio(w, e)
+			ratio, _ := measure.Median(r.ratios(w, e))
 			rows = append(rows, row{w.Name, e.Name, e.Variant, medians, ratio})
 		}
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,7 @@ run in the format that benchstat reads, results.json the medians.
 - kind: a rival is a released module, a baseline the construction of one that
   can't be imported, a limit no keyed lock but what its parts cost alone.
 - x ours: the time in terms of processlock's, so more than 1 is slower than ours.
+  rounds: the least and the most of the rounds that this is the median of.
 - half done: when half of a pool's tasks had run. B a queued task: heap and stacks
   of a task beyond the limit, while those that run don't end; empty for a pool that
   takes no more than it can run.
@@ -118,8 +120,8 @@ func (r *Report) writeWorkload(w io.Writer, wl workload.Workload) {
 		rule += "---:|"
 	}
 	if timed {
-		fmt.Fprint(w, " x ours |")
-		rule += "---:|"
+		fmt.Fprint(w, " x ours | rounds |")
+		rule += "---:|---|"
 	}
 	fmt.Fprintf(w, " note |\n%s---|\n", rule)
 	for _, e := range wl.Entrants {
@@ -132,10 +134,11 @@ func (r *Report) writeWorkload(w io.Writer, wl workload.Workload) {
 			}
 		}
 		if timed {
-			if v, ok := r.ratio(wl, e); ok {
-				fmt.Fprintf(w, " %.2f |", v)
+			if all := r.ratios(wl, e); len(all) > 0 {
+				v, _ := measure.Median(all)
+				fmt.Fprintf(w, " %.2f | %.2f to %.2f |", v, slices.Min(all), slices.Max(all))
 			} else {
-				fmt.Fprint(w, " |")
+				fmt.Fprint(w, " | |")
 			}
 		}
 		fmt.Fprintf(w, " %s |\n", e.Note)
@@ -154,14 +157,14 @@ func guarantees(g contender.Guarantees) string {
 	return strings.Join(cells, " | ")
 }
 
-// ratio is e's time in terms of ours at the same variant, else of ours at the
-// first.
-func (r *Report) ratio(w workload.Workload, e workload.Entrant) (float64, bool) {
+// ratios are e's times, round by round, in terms of ours at the same variant, else
+// of ours at the first.
+func (r *Report) ratios(w workload.Workload, e workload.Entrant) []float64 {
 	base := r.Results.Of(w.Name, ours, e.Variant)
 	if base == nil {
 		base = r.Results.Of(w.Name, ours, w.Entrants[0].Variant)
 	}
-	return r.Results.Of(w.Name, e.Name, e.Variant).Ratio(base, measure.NsPerOp)
+	return r.Results.Of(w.Name, e.Name, e.Variant).Ratios(base, measure.NsPerOp)
 }
 
 func figure(v float64) string {
