@@ -45,7 +45,7 @@ func TestEntrantsTakeTurns(t *testing.T) {
 			}
 		}}
 	}
-	w := workload.Workload{Name: "W", Ops: 1, Entrants: []workload.Entrant{entrant("a"), entrant("b")}}
+	w := workload.Workload{Name: "W", Ops: 1, MaxRounds: 100, Entrants: []workload.Entrant{entrant("a"), entrant("b")}}
 	const rounds = 20
 	samples := Run(w, Options{Rounds: rounds, Time: time.Millisecond})
 	if got, want := len(samples), 2*rounds; got != want {

@@ -21,8 +21,9 @@ Written by %s; don't edit.
 %v.
 
 Up to %d rounds of %v a run. Within a round contenders take turns; a ratio is
-formed within its round; shown are medians over the rounds. raw.txt has every
-run in the format that benchstat reads, results.json the medians.
+formed within its round; shown are medians over the rounds. A turn around which
+the machine was slower than it can be is taken again. raw.txt has every run in the
+format that benchstat reads, results.json the medians.
 
 `, "`"+r.Machine.Command+"`", r.Machine, r.Options.Rounds, r.Options.Time)
 	if r.Options.Time < 40*time.Millisecond {
