@@ -141,8 +141,7 @@ func (c *claim) settle(err error) {
 }
 
 // refuse ends the wait of r, whose lineage is not empty, with err, wherever it
-// is. What it returns is to be called without the mutex, under which it is called
-// itself.
+// is. Called under mu; the caller calls end after it has given that up.
 func (r *request) refuse(err error) (end func()) {
 	e := r.e
 	claims := slices.Clone(e.claims)

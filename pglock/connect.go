@@ -102,7 +102,7 @@ func (s *session) prepare() error {
 		s.l.mu.Lock()
 		defer s.l.mu.Unlock()
 		if s.l.pooled && timedOut(err) { // a pooler accepts whom it has no session for
-			return errPoolFull
+			return poolFull(err)
 		}
 		return err
 	}

@@ -26,7 +26,8 @@ const fullFor = 5 * time.Second
 func (l *Locker) full() bool { return !l.fullUntil.IsZero() && time.Now().Before(l.fullUntil) }
 
 // take returns a session of the given kind that holds nothing, or nil if all are
-// in use, or no more are to be had, and force is not set. Called under mu.
+// in use, or no more are to be had, and force is not set. Where there is room for
+// no more, one of another kind makes way. Called under mu.
 func (l *Locker) take(kind sessionKind, force bool) *session {
 	other := -1
 	for i := len(l.idle) - 1; i >= 0; i-- {
@@ -36,17 +37,24 @@ func (l *Locker) take(kind sessionKind, force bool) *session {
 		}
 		other = i
 	}
-	if !force && (l.open >= int(l.opts.MaxConns)-1 || l.full()) {
-		if other < 0 {
+	n := l.newSession(kind)
+	if full := l.full(); full || !force && l.open >= int(l.opts.MaxConns)-1 {
+		switch {
+		case other >= 0:
+			s := l.idle[other]
+			l.idle = append(l.idle[:other], l.idle[other+1:]...)
+			l.open--
+			if full {
+				s.left = make(chan struct{})
+				n.after = s.left
+			}
+			s.shut()
+		case !force:
 			return nil
 		}
-		s := l.idle[other]
-		l.idle = append(l.idle[:other], l.idle[other+1:]...)
-		l.open--
-		s.shut()
 	}
 	l.open++
-	return l.newSession(kind)
+	return n
 }
 
 // spare reports whether there is a session to wait on. Called under mu.

@@ -1,12 +1,8 @@
 package pglock
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"time"
-
-	"github.com/dbx-tools/processlock"
 )
 
 // A client that is closed has its keys handed on, though its fns still run. In
@@ -14,8 +10,10 @@ import (
 // Where the next is in another process nobody comes, so those who hold are looked
 // at from time to time.
 
-// mind takes the locks of closed clients from them. It runs without the mutex,
-// since contexts are user code.
+// mind takes the locks of closed clients from them. Only those whose context has
+// ended are asked for, since to ask counts as a call in the core; why it ended tells
+// nothing, it may have been earlier and for a reason of its own. It runs without the
+// mutex, since contexts are user code.
 func (s *session) mind() {
 	var held []*hold
 	s.l.mu.Lock()
@@ -23,8 +21,13 @@ func (s *session) mind() {
 		held = append(held, t.users...)
 	}
 	s.l.mu.Unlock()
+	defer func() {
+		s.l.mu.Lock()
+		s.minding, s.minded = false, time.Now()
+		s.l.mu.Unlock()
+	}()
 	for _, h := range held {
-		if h.base.Err() != nil && errors.Is(context.Cause(h.base), processlock.ErrClosed) && !heldStill(h.l.local, h, h.ref.id) {
+		if h.base.Err() != nil && !h.over.Load() && !heldStill(h.l.local, h, h.ref.id) {
 			h.disown()
 		}
 	}
@@ -32,8 +35,8 @@ func (s *session) mind() {
 
 // mindSoon has mind run if it hasn't for a while. Called under mu.
 func (s *session) mindSoon() {
-	if len(s.tenures) > 0 && time.Since(s.minded) >= s.l.opts.Probe*2/5 {
-		s.minded = time.Now()
+	if len(s.tenures) > 0 && !s.minding && time.Since(s.minded) >= s.l.opts.Probe*2/5 {
+		s.minding = true
 		go s.mind()
 	}
 }

@@ -54,11 +54,10 @@
 //
 // A longer [Options].Slice makes fewer statements and longer delays; one above
 // the server's deadlock_timeout can make the server abort the index build, or the
-// wait, which then begins anew, and a call that holds something and comes to a
-// wait that has begun is seen by the search for deadlocks only after its slice.
-// The end of a slice is an error to the server, which writes it to its log. A wait ends when its context does; what is left of
-// the slice goes on without it. No request to cancel a statement is ever sent,
-// except by pgx for fn's own.
+// wait, which then begins anew. The end of a slice is an error to the server, which
+// writes it to its log. A wait ends when its context does; what is left of the
+// slice goes on without it. No request to cancel a statement is ever sent, except
+// by pgx for fn's own.
 //
 // A key that is busy while no connection is left to wait on is polled for, as
 // with Poll; so it is while the server, or a pooler, has no room for another
@@ -78,12 +77,14 @@
 // # Deadlocks
 //
 // A cycle of waits within the process is refused at once. One that goes through
-// several processes is found after one to two seconds, by what nested calls
+// several processes is found after two to three seconds, by what nested calls
 // publish with further advisory locks while they wait (their ids are hashes like
 // those of keys), and one call on it gets a [*processlock.DeadlockError]; in it,
 // other processes' keys are known by id and their holders by the number of the
-// server process that waits for them. Waits of [Locker.LockTx] and of other
-// software are seen by the server's own search only.
+// server process that waits for them. A call that comes to a wait of its process
+// which has begun is published when the slice of that ends, so a long
+// [Options].Slice delays the search. Waits of [Locker.LockTx] and of other software
+// are seen by the server's own search only.
 //
 // # Connections, poolers, standbys
 //

@@ -55,6 +55,10 @@ func noSession(err error) bool {
 	return sqlState(err) == stateTooManyConn || errors.Is(err, errPoolFull)
 }
 
+// poolFull is the error of a deadline that a pooler which lets wait is taken to
+// have missed for lack of a session.
+func poolFull(err error) error { return fmt.Errorf("%w (%v)", errPoolFull, err) }
+
 // late adds to the error of a deadline, which says no more than that a read
 // failed, what to do about it.
 func late(err error, within time.Duration) error {

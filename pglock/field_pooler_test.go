@@ -69,11 +69,11 @@ func TestField_P7_SessionPoolingIsNot(t *testing.T) {
 func TestFullPoolIsToldAsOne(t *testing.T) {
 	b := newBed(t)
 	for name, lock := range ways {
-		l := b.lockerAt(b.poolerOf("session", 1).Addr(), pglock.Options{Probe: time.Second})
+		l := b.lockerAt(b.poolerOf("session", 1).Addr(), pglock.Options{Probe: 4 * time.Second})
 		assert.ErrorContains(t, b.refused(lock(l, t.Context(), "k", nop)), "default_pool_size", name)
 	}
 	p := b.poolerOf("session", 2)
-	l := b.lockerAt(p.Addr(), pglock.Options{Probe: 2 * time.Second})
+	l := b.lockerAt(p.Addr(), pglock.Options{Probe: 4 * time.Second})
 	require.NoError(t, l.WithLock(t.Context(), "k", nop))
 	held := b.startWith(t.Context(), "own", func(ctx context.Context, fn func(context.Context) error) error {
 		return ways["WithConn"](l, ctx, "own", fn)

@@ -24,7 +24,9 @@ func (s *session) peer(t *tenure) {
 			return
 		case <-timer.C:
 		}
-		s.mind()
+		s.l.mu.Lock()
+		s.mindSoon()
+		s.l.mu.Unlock()
 		if hungUp(*s.raw.Load()) {
 			s.fail(errConnLost)
 			return

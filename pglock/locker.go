@@ -90,7 +90,7 @@ func New(pool *pgxpool.Pool, opts Options) *Locker {
 //     even, and one waits at most (N-1) x (Handoff.For + one fn), but their
 //     order is the server's.
 //   - A deadlock within the process is refused at once, one between processes
-//     after one to two seconds.
+//     after two to three seconds.
 //   - The lock can be lost while fn runs, with the session that holds it. Then
 //     fn's context ends with cause [processlock.ErrLost] within Options.Probe,
 //     and WithLock returns ErrLost joined with fn's error. A turn that had ended

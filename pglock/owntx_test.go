@@ -122,13 +122,60 @@ func TestClosedClientLeavesItsKeysToOtherProcesses(t *testing.T) {
 			beside := b.hold(l, "beside")
 			next := b.start(t.Context(), other, "k").queued(1)
 			client.Close()
+			closed := time.Now()
 			next.runs()
+			assert.Less(t, time.Since(closed), patience/2)
 			assert.ErrorIs(t, context.Cause(held.ctx), processlock.ErrClosed)
 			held.let()
 			assert.ErrorIs(t, held.returns(), processlock.ErrLost)
 			assert.Len(t, b.held("k"), 1, "of the next")
 			next.ok()
 			beside.ok()
+		})
+	}
+}
+
+// And where the call's context had ended before, for a reason of its own, as that
+// of a worker who hangs.
+func TestClosedClientLeavesItsKeysThoughItsCallHadEnded(t *testing.T) {
+	for name, lock := range ways {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			local := processlock.New(processlock.Options{})
+			l := b.locker(pglock.Options{Local: local, Probe: 2 * time.Second})
+			other := b.locker(pglock.Options{})
+			ctx, client := local.WithClient(t.Context(), "worker")
+			ctx, cancel := context.WithCancel(ctx)
+			held := b.startWith(ctx, "k", func(ctx context.Context, fn func(context.Context) error) error {
+				return lock(l, ctx, "k", fn)
+			}).runs()
+			next := b.start(t.Context(), other, "k").queued(1)
+			cancel()
+			client.Close()
+			next.runs()
+			assert.ErrorIs(t, held.let().returns(), processlock.ErrLost)
+			next.ok()
+		})
+	}
+}
+
+// Who holds on while the Locker is closed is nobody's closed client.
+func TestClosedLockerTakesNoKeyAway(t *testing.T) {
+	for name, lock := range ways {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			l, other := b.locker(pglock.Options{Probe: time.Second}), b.locker(pglock.Options{})
+			held := b.startWith(t.Context(), "k", func(ctx context.Context, fn func(context.Context) error) error {
+				return lock(l, ctx, "k", fn)
+			}).runs()
+			next := b.start(t.Context(), other, "k").queued(1)
+			closed := make(chan error, 1)
+			go func() { closed <- l.Close(context.Background()) }()
+			time.Sleep(2 * time.Second) // those who hold are looked at in half of it
+			next.pending()
+			held.ok()
+			next.runs().ok()
+			require.NoError(t, <-closed)
 		})
 	}
 }

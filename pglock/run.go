@@ -12,6 +12,9 @@ var background = context.Background()
 // run does what the session is asked to.
 func (s *session) run() {
 	if s.conn == nil {
+		if s.after != nil {
+			<-s.after
+		}
 		if final, err := s.connect(); err != nil {
 			if final {
 				s.refuse(err)

@@ -83,7 +83,7 @@ func TestOtherWaysToConnect(t *testing.T) {
 			b.closes(l)
 			refused := pglock.New(b.pool(bad), pglock.Options{})
 			b.closes(refused)
-			b.refused(refused.WithLock(t.Context(), "k", nop))
+			assert.ErrorContains(t, b.refused(refused.WithLock(t.Context(), "k", nop)), "28P01")
 
 			require.NoError(t, l.WithConn(t.Context(), "k", func(_ context.Context, conn *pgx.Conn) error {
 				assert.Equal(t, "app", ask[string](b, conn, "select session_user::text"))

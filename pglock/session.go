@@ -38,12 +38,17 @@ type session struct {
 	sentOff bool      // the read deadline was moved, so that he leaves
 	rested  time.Time // since when there has been nothing to do
 	minded  time.Time // when those who hold were looked at last
+	minding bool      // they are being looked at; a context may take its time
 	batched int       // how many ops the last query served
 	dead    bool
 	err     error // why
 	lent    bool
 	idled   bool // was idle, and nothing has been heard from it since
 	tenures map[*tenure]struct{}
+
+	// Where there is room for one only: closed when this one has gone from the
+	// server, and that of the one whose place it is to have.
+	left, after chan struct{}
 
 	// Of the goroutine, or of whoever has handed it an op.
 	conn  *pgx.Conn

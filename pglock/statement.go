@@ -60,14 +60,17 @@ func (w *wait) statement(lock string, takes time.Duration) *op {
 // judge takes what came of a statement on the session.
 func (w *wait) judge(r opResult) (over bool) {
 	if r.err != nil { // the session is gone, and what it may have held with it
-		if !w.sess.idled { // else it had ended before anybody looked
-			w.failures++
-		}
+		idled := w.sess.idled // it had ended before anybody looked
 		w.sess, w.asked = nil, lockRef{}
 		w.detector.forget()
-		if w.claim == nil && noSession(r.err) {
+		switch noRoom := noSession(r.err); { // then none has ended
+		case noRoom && w.takesPlace():
+			return false
+		case noRoom && w.claim == nil:
 			w.goWithout(r.err)
 			return false
+		case !idled:
+			w.failures++
 		}
 		if r.connect || w.failures > 2 {
 			w.end(r.err)
@@ -75,7 +78,7 @@ func (w *wait) judge(r opResult) (over bool) {
 		}
 		return false
 	}
-	w.failures, w.sess.idled = 0, false
+	w.failures, w.retried, w.sess.idled = 0, false, false
 	if r.op.looks {
 		w.detector.look(w.sess.pid, w.ref, r.replies[r.op.lock-1])
 	}
@@ -99,6 +102,18 @@ func (w *wait) judge(r opResult) (over bool) {
 	return false
 }
 
+// takesPlace notes that there is no room, and reports whether an idle session can
+// make way for w's, which is tried once.
+func (w *wait) takesPlace() bool {
+	l := w.e.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fullUntil = time.Now().Add(fullFor)
+	first := !w.retried
+	w.retried = true
+	return first && len(l.idle) > 0
+}
+
 // goWithout has w poll, since there is no room for a session to wait on. Those
 // whom it served and who hold something are refused: a deadlock that they are on
 // is found by what a session publishes, and would else never end.
@@ -106,7 +121,6 @@ func (w *wait) goWithout(err error) {
 	l, e := w.e.l, w.e
 	var ends []func()
 	l.mu.Lock()
-	l.fullUntil = time.Now().Add(fullFor)
 	for _, r := range e.needy() {
 		ends = append(ends, r.refuse(err))
 	}
@@ -127,14 +141,38 @@ func (e *entry) needy() (all []*request) {
 	return all
 }
 
+// rejoin ends the wait of those who share with who holds on through the hub, and
+// lets them in there though its time is up, since no session can ask for them: who
+// is in may wait for them. Called under mu.
+func (w *wait) rejoin() bool {
+	e, l := w.e, w.e.l
+	if !l.full() || len(e.claims) == 0 {
+		return false
+	}
+	i := slices.IndexFunc(e.old, func(t *tenure) bool {
+		return t.sess.kind == kindHub && len(t.users) > 0 && t.ref == e.claims[0].hold.ref
+	})
+	if i < 0 || e.claims[0].hold.ref.mode != processlock.ModeShared {
+		return false
+	}
+	w.remove()
+	e.lease, e.acquiring, e.waiting = e.old[i], false, false
+	e.old = slices.Delete(e.old, i, i+1)
+	e.grant(e.claims[0])
+	l.leaveRoom()
+	e.progress()
+	return true
+}
+
 // poll tries once through the hub.
 func (w *wait) poll() (over bool) {
 	l := w.e.l
 	answer := make(chan opResult, 1)
 	l.mu.Lock()
 	if w.e.onHub() { // who is asked has it already
+		over = w.rejoin()
 		l.mu.Unlock()
-		return false
+		return over
 	}
 	l.hubSession().submit(&op{try: w.ref, tries: true, key: w.key, within: l.bound(), done: func(r opResult) { answer <- r }})
 	l.mu.Unlock()

@@ -32,14 +32,14 @@ func (s *session) checkPooler() error {
 	other.conn = conn
 	other.mute.Store(true)
 	defer other.hangUp()
-	for range poolerRounds {
+	for round := range poolerRounds {
 		mine, err := s.backend("")
 		if err != nil {
 			return err
 		}
 		theirs, err := other.backend("begin; ")
-		if timedOut(err) { // it is connected, to the pooler, and asks for the first time
-			return errPoolFull
+		if round == 0 && timedOut(err) { // it is connected, to the pooler, and asks for the first time
+			return poolFull(err)
 		}
 		if err != nil {
 			return err
@@ -79,7 +79,13 @@ func (s *session) hangUp() {
 		s.conn.PgConn().Conn().SetDeadline(time.Now().Add(time.Second))
 		f := s.conn.PgConn().Frontend()
 		f.Send(&pgproto3.Terminate{})
-		_ = f.Flush() // if it doesn't arrive the end of the socket does
+		err := f.Flush() // if it doesn't arrive the end of the socket does
+		for buf := make([]byte, 64); s.left != nil && err == nil; {
+			_, err = s.conn.PgConn().Conn().Read(buf)
+		}
 	}
 	s.discard()
+	if s.left != nil {
+		close(s.left)
+	}
 }

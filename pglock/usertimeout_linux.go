@@ -12,7 +12,7 @@ import (
 // don't: while something is under way none is sent, and the kernel's own patience
 // is a quarter of an hour.
 func setUserTimeout(conn net.Conn, d time.Duration) {
-	c, ok := conn.(*net.TCPConn)
+	c, ok := conn.(syscall.Conn) // a socket of another kind refuses the option
 	if !ok {
 		return
 	}

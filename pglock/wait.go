@@ -27,6 +27,7 @@ type wait struct {
 	failures int  // sessions that ended under it, in a row
 	counted  bool // claim: in Locker.keys
 	yielded  bool // has just left its session to another
+	retried  bool // after it was refused a session while others were idle
 	detector detector
 }
 

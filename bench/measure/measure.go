@@ -34,8 +34,9 @@ type Sample struct {
 }
 
 // Run measures w: in each round every entrant once, in another order each round,
-// so that what disturbs the machine for a while hits all alike, and again if the
-// machine was slower around its turn than it can be.
+// so that what disturbs the machine for a while hits all alike. If the machine was
+// slower around a turn than it can be the turn is taken again, up to three times,
+// unless the workload takes long.
 func Run(w workload.Workload, o Options) []Sample {
 	if w.Procs > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(w.Procs))
@@ -96,6 +97,7 @@ func calmly(calm func() bool, turn func() map[string]float64) (values map[string
 	for range tries {
 		before := calm()
 		values = turn()
+		runtime.GC() // or who allocates would find his own collection in the way
 		if after := calm(); before && after {
 			break
 		}

@@ -22,8 +22,9 @@ Written by %s; don't edit.
 
 Up to %d rounds of %v a run. Within a round contenders take turns; a ratio is
 formed within its round; shown are medians over the rounds. A turn around which
-the machine was slower than it can be is taken again. raw.txt has every run in the
-format that benchstat reads, results.json the medians.
+the machine was slower than it can be is taken again, up to three times, unless the
+workload takes long. raw.txt has every run that counts in the format that benchstat
+reads, results.json the medians.
 
 `, "`"+r.Machine.Command+"`", r.Machine, r.Options.Rounds, r.Options.Time)
 	if r.Options.Time < 40*time.Millisecond {
