@@ -64,8 +64,8 @@ func (g *grant) release(t *sight) bool {
 		}
 		if t != nil {
 			t.view = viewOut(w)
-			t.blame(w)
 		}
+		w.sight.blame(w)
 		e.dropHolder(w)
 		e.settle()
 		s.recycle(w, e.crowd)

@@ -301,13 +301,33 @@ func TestHooksOfAReentrantTaskThatAsksAgain(t *testing.T) {
 		log.told(s, "in-2", "Failed j "+gone, "Waiting k", "Acquired j", "Acquired k waited=1s",
 			"Released k waited=1s held=1s", "Released j held=2s")
 	})
+	// Where Client.Close has taken all of it away it does not ask again, though its
+	// context goes on.
+	log = &htLog{}
+	gtBubbleWith(t, processlock.Options{Hooks: log.hooks()}, 0, func(s *gtScene) {
+		ctx, client := s.c.WithClient(s.root, "c")
+		slot, x := gtNew(s, ltNop), gtNew(s, ltNop)
+		var g *processlock.Group
+		err := s.c.WithLock(ctx, "k", func(ctx context.Context) error {
+			g, _ = processlock.NewGroup(context.WithoutCancel(ctx), "in")
+			g.SetLimit(1)
+			g.Go(slot.fn)
+			g.GoLocked(processlock.All("j", "k"), x.fn, processlock.Reentrant)
+			synctest.Wait()
+			client.Close()
+			return nil
+		})
+		assert.ErrorIs(s, err, processlock.ErrLost)
+		slot.open()
+		assert.EqualError(s, g.Wait(), `processlock: lock ["j"]: client or coordinator closed`)
+		log.told(s, "in-2", `Failed j (processlock: lock ["j"]: client or coordinator closed)`)
+	})
 	exit := processlock.Hooks{Failed: func(processlock.Event) { runtime.Goexit() }}
 	gtBubbleWith(t, processlock.Options{Hooks: exit}, 0, func(s *gtScene) {
 		o := s.outlived(s.root, processlock.All("j", "k"), gtPlain)
 		o.slot.open()
 		err := o.g.Wait()
-		assert.ErrorAs(s, err, new(*processlock.AcquireError))
-		assert.ErrorContains(s, err, "a hook or a context's method panicked or exited")
+		assert.EqualError(s, err, `processlock: lock ["j"]: a hook or a context's method panicked or exited`, "it has none")
 		s.states([]string{"waits"}, o.tasks...)
 	})
 }

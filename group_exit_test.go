@@ -1,7 +1,10 @@
 package processlock_test
 
 import (
+	"bytes"
 	"context"
+	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,6 +113,39 @@ func TestHookThatExitsATasksGoroutine(t *testing.T) {
 				}
 				assert.Equal(s, acquired, ended, "Released comes after Acquired, for each key")
 			})
+		})
+	}
+}
+
+// gtExitingContext is a context whose Err exits the goroutine that asks it, if that is
+// about to start a task, once.
+type gtExitingContext struct {
+	context.Context
+	once sync.Once
+}
+
+func (c *gtExitingContext) Err() error {
+	stack := make([]byte, 1<<14)
+	if bytes.Contains(stack[:runtime.Stack(stack, false)], []byte(".(*task).start(")) {
+		c.once.Do(runtime.Goexit)
+	}
+	return c.Context.Err()
+}
+
+// Nor does a context of the group's that does so when a task has its key and its
+// slot: both are given back.
+//
+// Rules 15, 34 and 36.
+func TestContextThatExitsATasksGoroutine(t *testing.T) {
+	for _, key := range []any{"k", processlock.All("k", "l")} {
+		gtBubble(t, 0, func(s *gtScene) {
+			g, _ := processlock.NewGroup(&gtExitingContext{Context: s.root}, "in")
+			g.SetLimit(1)
+			g.GoLocked(key, ctNever(s))
+			synctest.Wait()
+			assert.Empty(s, gtLocks(s.c))
+			g.Go(ctNever(s))
+			assert.EqualError(s, g.Wait(), `processlock: lock ["`+map[bool]string{true: "k", false: "l"}[key == "k"]+`"]: a hook or a context's method panicked or exited`)
 		})
 	}
 }

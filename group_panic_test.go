@@ -53,8 +53,10 @@ func TestGroupPanicEndsTheProcess(t *testing.T) {
 		},
 		"Failed, by the first error": func(g *processlock.Group) {
 			processlock.Default().AddHooks(processlock.Hooks{Failed: gtPanicsFor("k")})
-			g.GoLocked("k", func(context.Context) error { return errGt })
+			queued := make(chan struct{})
+			g.GoLocked("k", func(context.Context) error { <-queued; return errGt })
 			g.GoLocked("k", gtExits)
+			close(queued)
 		},
 		"Failed, by MaxWait": func(g *processlock.Group) {
 			processlock.Default().AddHooks(processlock.Hooks{Failed: gtPanicsFor("k")})
@@ -67,6 +69,21 @@ func TestGroupPanicEndsTheProcess(t *testing.T) {
 			gtHeld("k")
 			g.GoLocked(processlock.All("j", "k"), gtExits)
 			close(j)
+		},
+		"Failed, by asking again": func(*processlock.Group) {
+			processlock.Default().AddHooks(processlock.Hooks{Failed: gtPanicsFor("j")})
+			slot := make(chan struct{})
+			var in *processlock.Group
+			_ = processlock.WithLock(context.Background(), "k", func(ctx context.Context) error {
+				in, _ = processlock.NewGroup(ctx, "in")
+				in.SetLimit(1)
+				in.Go(func(context.Context) error { <-slot; return nil })
+				in.GoLocked(processlock.All("j", "k"), gtExits, processlock.Reentrant)
+				in.Go(gtExits)
+				return nil
+			})
+			close(slot)
+			_ = in.Wait()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -78,6 +78,14 @@ func (s *slot) endAfter() {
 	s.end()
 }
 
+// endUnless is end where user code has exited the goroutine.
+func (s *slot) endUnless(done *bool) {
+	if !*done {
+		goOn(recover())
+		s.end()
+	}
+}
+
 // handOver returns the task that has the slot next, if there is one.
 func (s *slot) handOver() *task {
 	g := s.group

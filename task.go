@@ -23,9 +23,11 @@ type task struct {
 	prev, next *task
 	waits      bool // it is in group.waiting
 	owned      bool
-	apart      bool // the owner is a goroutine of the group, no caller's
 	news       bool // its claim was granted or ended since the owner looked
 	late       bool // MaxWait has run out
+
+	// apart is the owner's, which is a goroutine of the group, no caller's.
+	apart bool
 }
 
 // severalKeys is what a task needs that asks for several keys, or with
@@ -168,7 +170,7 @@ func (t *task) unlessDone(done *bool) {
 		goOn(recover())
 	}
 	switch v := t.several; {
-	case v != nil && v.queued: // no caller of GoLocked learns of it
+	case t.apart, v != nil && v.queued: // no caller of GoLocked learns of it
 		t.fail(&AcquireError{t.key, errUnwound})
 	default:
 		defer t.end(nil)

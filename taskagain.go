@@ -42,6 +42,7 @@ func (t *task) askAgain() {
 	}
 	g.mu.Unlock()
 	v.queued, v.exempt = true, false
+	t.key = v.keys[0] // the first that it won't have
 	done := false
 	defer t.unlessDone(&done) // it calls hooks
 	v.giveBack(errGone)

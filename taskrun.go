@@ -46,10 +46,10 @@ func (t *task) run() {
 	g := t.group
 	pprof.SetGoroutineLabels(g.ctx)
 	s := &slot{group: g, held: true}
-	ctx, c, err := t.start(s)
+	t.apart = true
+	ctx, c, err := t.begin(s)
 	if err != nil || c == nil {
 		defer s.endAfter()
-		t.apart = true
 		if c != nil {
 			c.Close()
 		}
@@ -103,6 +103,16 @@ func goOn(panicked any) {
 	if panicked != nil {
 		panic(panicked)
 	}
+}
+
+// begin is start, which asks the group's contexts: user code.
+func (t *task) begin(s *slot) (context.Context, *Client, error) {
+	done := false
+	defer s.endUnless(&done)
+	defer t.unlessDone(&done)
+	ctx, c, err := t.start(s)
+	done = true
+	return ctx, c, err
 }
 
 // start makes t's client and fn's context, and the client the holder of t's

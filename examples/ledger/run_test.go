@@ -175,7 +175,7 @@ func TestACanceledPoolPostsWholeTransfers(t *testing.T) {
 // What waits for an account has no goroutine.
 func TestGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in := madeUp(t, config{accounts: 20, transfers: 1000, seed: 2})
+		in := madeUp(t, config{accounts: 200, transfers: 1000, seed: 2})
 		b := &book{store: newGuarded(len(in.accounts)), latency: 1_000_000}
 		idle := book{store: newGuarded(1)}
 		require.NoError(t, idle.post(t.Context(), posting{1, []entry{{0, 1}}}))

@@ -104,6 +104,9 @@ func genProgram(t *rapid.T) program {
 	calm := n(3) // how many of three steps are waited for
 	// Left to itself rapid draws short lists.
 	least := []int{1, 10, 20, 30}[n(4)]
+	if theme.heirs { // it takes a few
+		least = 30
+	}
 	p.ops = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) op { return genOp(t, calm, theme) }), least, 40).Draw(t, "ops")
 	return p
 }
