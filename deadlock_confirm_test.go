@@ -103,3 +103,29 @@ func TestDeadlockIsConfirmed(t *testing.T) {
 		})
 	})
 }
+
+// A request that has been granted its key, but has not resumed, waits for nobody,
+// though it is still in the graph. The search does not even ask its context.
+//
+// Rules 31 and 32.
+func TestDeadlockSearchPassesOverWhoIsGranted(t *testing.T) {
+	dtBubble(t, Options{}, func(d *dtScene) {
+		a, x := d.ask("a"), d.ask("b")
+		probe := &dtProbe{Context: a.ctx}
+		granted := a.askRaw(probe, "b", Shared).mustWait()
+		beside := d.ask("b", Shared).mustWait()
+		gate := make(chan struct{})
+		answer := sync.OnceFunc(func() { close(gate) })
+		probe.arm(func() { <-gate })
+		x.let() // granted resumes, and asks its context
+		probe.arm(func() {
+			d.Error("who is granted is taken for one that waits")
+			answer() // or the search would go on for ever
+		})
+		beside.mustRun().ask("a").mustWait()
+		probe.action.Store(nil)
+		answer()
+		synctest.Wait()
+		granted.mustRun()
+	})
+}
