@@ -185,7 +185,7 @@ var mutants = []mutant{
 	{file: "taskmove.go", name: "let a hook stop those who move", old: "\tdefer g.moved() // also if a hook exits the goroutine\n", new: "\tdefer func() {\n\t\tif g.news.first == nil {\n\t\t\tg.moved()\n\t\t}\n\t}()\n"},
 	{file: "taskrun.go", name: "return nil for a task that a hook ended", old: "\t*err = &AcquireError{t.key, errUnwound}\n", new: ""},
 	{file: "taskrun.go", name: "tell one hook of All only if none exits", old: "\t\tdefer s.grantedTo(v.got", new: "\t\ts.grantedTo(v.got"},
-	{file: "taskrun.go", name: "run under whatever labels", old: "\tg := t.group\n\tpprof.SetGoroutineLabels(g.ctx)\n", new: "\tg := t.group\n"},
+	{file: "taskrun.go", name: "run under whatever labels", old: "\tg := t.group\n\tpprof.SetGoroutineLabels(g.ctx)\n", new: "\tg := t.group\n\t_ = pprof.SetGoroutineLabels\n"},
 	{file: "taskrun.go", name: "end a task that panics", old: "\tif panicked != nil {\n", new: "\tif panicked != nil && false {\n"},
 	{file: "taskrun.go", name: "let others start before the group fails", old: "\t\tg.abandon() // before", new: "\t\t_ = g // before"},
 	{file: "taskrun.go", name: "lose the clients of other coordinators in a task", old: "c.outer = g.scope.client", new: "c.outer = g.base.client"},
